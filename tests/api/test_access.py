@@ -104,6 +104,7 @@ EVERYBODY = {
     ("GET", "/files"),
     ("POST", "/files"),
     ("GET", "/files/content"),
+    ("PUT", "/files/content"),
     ("GET", "/files/describe"),
     ("POST", "/files/forget"),
     ("POST", "/files/scan"),

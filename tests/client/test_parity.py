@@ -40,6 +40,8 @@ SAMPLES: Mapping[str, Any] = {
     "Iterable[tuple[int, int]]": [(1, 2)],
     "Sequence[Mapping[str, Any]]": [{"name": "a"}],
     "Mapping[str, Any]": {"ram": 1},
+    "str | pathlib.Path": __file__,
+    "Callable[[int], object]": lambda _: None,
 }
 """A value of each kind of parameter."""
 
@@ -69,6 +71,10 @@ class Recording:
     def with_versions(self, error: BadAnswer) -> BadAnswer:
         """Return the error as it is."""
         return error
+
+    def upload(self, template: str, query: Any, *_: Any) -> Any:
+        """Read nothing of the file."""
+        return self.send("PUT", template, query=query)
 
     @contextmanager
     def content(self, template: str, offset: int = 0, query: Any = None, **_: Any) -> Iterator[Any]:

@@ -101,6 +101,7 @@ FILE = (
     | {"published": [str], "size": int}
 )
 OUTPUT = REPLICAS | _all(str, "checksum file kind name") | _all(int, "job size")
+UPLOADED = _all(str, "checksum file storage") | {"new": bool, "size": int}
 REGISTERED = {"new": int, "refused": [{"at": int, "reason": str}]}
 COMPARED = {"differences": [_all(str, "checksum kind text") | _all(int, "at size")]}
 SCAN = {"files": int, "new": int, "refused": [_all(str, "name reason")]}

@@ -29,6 +29,7 @@ from pilotage.store.database.notices import Notices
 from pilotage.store.files.catalogue import Catalogue
 from pilotage.store.files.datasets import Datasets, registered_by
 from pilotage.store.files.publications import PublicationQueries
+from pilotage.store.files.uploads import uploaded_bytes
 from pilotage.store.history.decisions import candidates_alone, documents
 from pilotage.store.history.event_log import EventLog
 from pilotage.store.history.events import NewEvents, log_transitions, meanings
@@ -305,6 +306,10 @@ class Store:
     def registered_by(self, actor: str) -> int:
         """Return how many files and members of datasets a person has registered."""
         return registered_by(self.database, actor)
+
+    def uploaded_bytes(self, folder: str) -> int:
+        """Return the bytes of the catalogue's files in a folder of uploads."""
+        return uploaded_bytes(self.database, folder)
 
     def stored_by(self, owner: Identity) -> int:
         """Return how many bytes a person's tasks take, ended ones included until they are archived."""

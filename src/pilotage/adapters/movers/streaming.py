@@ -24,7 +24,15 @@ from pilotage.adapters.movers.storages.backend import (
 from pilotage.adapters.movers.storages.backend_calls import explained, reason
 from pilotage.adapters.movers.transfer_services import ServiceAdapter, Sign
 from pilotage.model.records.federation import Storage, TransferService
-from pilotage.model.values.paths import COPIES, SCRATCH, is_copy, is_of_job, is_scratch
+from pilotage.model.values.paths import (
+    COPIES,
+    SCRATCH,
+    UPLOADS,
+    is_copy,
+    is_of_job,
+    is_scratch,
+    upload_folder,
+)
 from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.ports import adapters
 from pilotage.ports.moving import (
@@ -116,16 +124,20 @@ class Streaming(CopyThreads):
             return scanning.scan(self._backend(storage.url, options_for(storage)), storage, glob, limits)
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder below ``.scratch``, one copy or one output of a job. A missing one is no error."""
+        """Delete a folder below ``.scratch`` or of an upload, one copy or one output of a job.
+
+        A missing one is no error.
+        """
         with explained(StorageError, f"removing {prefix!r} from {storage.url}"):
-            if not (is_scratch(prefix) or is_copy(prefix) or is_of_job(prefix)) or not is_below(prefix):
+            is_folder = is_scratch(prefix) or upload_folder(prefix) == prefix
+            if not (is_folder or is_copy(prefix) or is_of_job(prefix)) or not is_below(prefix):
                 raise StorageError(
                     f"{prefix!r} is neither below {SCRATCH} nor below {COPIES} of storage {storage.name}, "
-                    "and no output of a job"
+                    f"no upload in {UPLOADS}, and no output of a job"
                 )
             backend = self._backend(storage.url, options_for(storage))
             with suppress(FileNotFoundError):
-                if is_scratch(prefix):
+                if is_folder:
                     backend.delete_folder(prefix, recursive=True)
                 else:
                     backend.delete(prefix)

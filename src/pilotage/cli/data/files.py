@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotage.cli.configuration import connect
-from pilotage.cli.data import datasets, registering
+from pilotage.cli.data import datasets, registering, uploading
 from pilotage.cli.data.datasets import DryRun, list_members
 from pilotage.cli.errors import CommandFailure
 from pilotage.cli.terminal.output import After, Column, Json, Limit, echo, hint_next, show, show_json
@@ -27,6 +27,7 @@ app.command(epilog="Example: pilotage files define atlas:runs-2026 --match 'runs
 
 app.command(epilog="Example: pilotage files undefine atlas:runs-2026")(datasets.undefine)
 app.command(epilog="Example: pilotage files register /data/north/runs/2026")(registering.register)
+app.command(epilog="Example: pilotage files upload calibration.db atlas:conditions/7.db")(uploading.upload)
 
 
 @app.command("list", epilog="Example: pilotage files list 'runs/2026/**'")
@@ -93,7 +94,7 @@ def forget(
     dry_run: DryRun = False,
     json_output: Json = False,
 ) -> None:
-    """Forget a file. Copies that Pilotage made are removed. Originals stay at their storages.
+    """Forget a file. Copies that Pilotage made and uploads are deleted. Originals stay at their storages.
 
     A file that a task still reads cannot be forgotten.
     """
@@ -103,7 +104,7 @@ def forget(
         show_json(preview if dry_run else {"forgotten": file, "storage": storage})
     elif preview:
         echo(f"{preview['file']} would be forgotten" + (f" at {storage}" if storage else ""))
-        echo(f"copies deleted: {', '.join(preview['deleted']) or 'none'}")
+        echo(f"copies and uploads deleted: {', '.join(preview['deleted']) or 'none'}")
         echo(f"originals that stay: {', '.join(preview['kept']) or 'none'}")
     else:
         echo(f"{file} is forgotten" + (f" at {storage}" if storage else ""))

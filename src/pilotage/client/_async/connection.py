@@ -35,6 +35,9 @@ Value = str | int | float | Sequence[str]
 PATIENCE = 60.0
 """Time limit of an answer in s."""
 
+UPLOAD_PATIENCE = 600.0
+"""Time limit of an answer to the bytes of a file in s."""
+
 HEALTH_PATIENCE = 10.0
 """The same for the question whether the server can work, in s."""
 
@@ -207,6 +210,33 @@ class AsyncServerConnection:
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise Unreachable(f"{self.settings.url} broke off: {reason}") from error
+
+    async def upload(
+        self,
+        template: str,
+        query: Mapping[str, Value | bool | None],
+        content: AsyncIterator[bytes],
+        size: int,
+    ) -> Any:
+        """Send the bytes of a file, and return the answer's document. Raises ``Unreachable``."""
+        import httpx
+
+        request = self._http.build_request(
+            "PUT",
+            template,
+            params=_parameters(query),
+            content=content,
+            headers={"Content-Length": str(size)},
+            # The last bytes may have to reach a slow storage before an answer comes.
+            timeout=httpx.Timeout(PATIENCE, connect=10, read=UPLOAD_PATIENCE),
+        )
+        try:
+            response = await self._read(request, LARGEST_ANSWER)
+        except httpx.HTTPError as error:
+            raise Unreachable(await self._silence(error)) from error
+        if not response.is_success:
+            raise await self._failure(response)
+        return self._document(response)
 
     async def _silence(self, error: "httpx.HTTPError") -> str:
         """Say why no answer came: a server that lives may know."""

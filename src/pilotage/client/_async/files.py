@@ -1,14 +1,27 @@
 """Requests about the catalogue: files and datasets."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from pilotage.client.errors import NotFound, Refused, ServerFault, Unreachable
+from pilotage.client.output_files import Digest
 from pilotage.client.records import Record, Table, check_places, record_or_none
-from pilotage.client.shapes import DATASET, DATASET_FILE, FILE, FORGOTTEN, REGISTERED, SCAN
+from pilotage.client.shapes import DATASET, DATASET_FILE, FILE, FORGOTTEN, REGISTERED, SCAN, UPLOADED
+from pilotage.client.waiting import async_sleep
 
 from .api import AsyncApi
-from .connection import CHUNK
+from .connection import CHUNK, SERVICE_UNAVAILABLE
+
+TRIES = 5
+"""How often a file is sent if the connection breaks, or the server moves as many files as it can."""
+
+PAUSE = 2.0
+"""Seconds before a file is sent again; twice as many before the next time."""
+
+Advance = Callable[[int], object]
+"""Called with a number of bytes that were read or sent; with a negative one if they are sent again."""
 
 
 class AsyncCatalogueRequests(AsyncApi):
@@ -40,6 +53,60 @@ class AsyncCatalogueRequests(AsyncApi):
         query = {"file": file, "storage": storage, "as_it_lies": as_it_lies}
         async with self._connection.content("/files/content", offset, query) as response:
             yield response.aiter_bytes(CHUNK)
+
+    async def upload(
+        self,
+        path: str | Path,
+        file: str,
+        *,
+        storage: str = "",
+        replace: bool = False,
+        advance: Advance = lambda _: None,
+    ) -> Record:
+        """Upload a file of this machine under a name, ``SCOPE:NAME``, or a name in your VO's scope.
+
+        It is visible when all its bytes are at the ``storage`` and their checksum is right. Without a storage
+        the server takes the only one that accepts files. The answer has ``new``: repeated with the same bytes
+        it is False. If the name has other bytes, it raises ``Conflict``, or replaces them with ``replace``.
+        The file is read twice: ``advance`` is called for each byte twice.
+        """
+        with Path(path).open("rb") as content:
+            checksum, size = await self._digest(content, file, advance)
+            query = {"file": file, "checksum": checksum, "storage": storage or None, "replace": replace}
+            answer = await self._send_bytes(content, size, query, advance)
+        return await self._understood(answer, UPLOADED, Record)
+
+    async def _digest(self, content: BinaryIO, file: str, advance: Advance) -> tuple[str, int]:
+        """Return a file's checksum, of the kind that the catalogue has for the name, and its size."""
+        known = ""
+        with suppress(NotFound):
+            known = str((await self.file(file))["checksum"])
+        like = known if known.startswith(("adler32:", "md5:")) else "sha256:"
+        digest, size = Digest(like), 0
+        while chunk := content.read(CHUNK):
+            digest.add(chunk)
+            size += len(chunk)
+            advance(len(chunk))
+        return str(digest), size
+
+    async def _send_bytes(
+        self, content: BinaryIO, size: int, query: dict[str, str | bool | None], advance: Advance
+    ) -> object:
+        """Return the answer to the bytes of a file, which are sent again a few times if that may help."""
+        pause = PAUSE
+        for tries in reversed(range(TRIES)):
+            try:
+                return await self._connection.upload(
+                    "/files/content", query, _bytes(content, size, advance), size
+                )
+            except (Unreachable, ServerFault) as failure:
+                is_busy = failure.status in (None, SERVICE_UNAVAILABLE)
+                if not tries or not is_busy:
+                    raise
+            advance(-min(content.tell(), size))
+            await async_sleep(pause)
+            pause *= 2
+        raise AssertionError("the last try returns or raises")
 
     async def register(
         self, files: Sequence[Mapping[str, Any]], *, each: bool = False, dry_run: bool = False
@@ -111,3 +178,16 @@ class AsyncCatalogueRequests(AsyncApi):
             (DATASET, None),
             record_or_none,
         )
+
+
+async def _bytes(content: BinaryIO, size: int, advance: Advance) -> AsyncIterator[bytes]:
+    """Yield as many bytes of a file as were announced. Raises ``Refused`` if it has fewer now."""
+    content.seek(0)
+    rest = size
+    while rest:
+        chunk = content.read(min(CHUNK, rest))
+        if not chunk:
+            raise Refused(f"{content.name} became shorter while it was sent; upload it again")
+        rest -= len(chunk)
+        yield chunk
+        advance(len(chunk))

@@ -174,6 +174,15 @@ class Deliveries(OutsideAnswers[DeliverySighting]):
         scan = partial(mover.scan, storage, glob, limits)
         return self._workers.call(storage.name, scan, seconds + SCAN_GRACE).result()
 
+    def obstacle_to_write(self, storage: Storage) -> str:
+        """Return why this process cannot write a storage's files; empty if it can."""
+        try:
+            self._movers.for_delivery(storage.url, storage.url)
+            self._movers.for_reading(storage)
+        except LookupError as error:
+            return str(error)
+        return ""
+
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
         """Open a file to read it from its beginning. Blocks. Raises StorageError or LookupError."""
         return self._movers.for_reading(storage).open(storage, path)

@@ -12,7 +12,7 @@ from pilotage.model.records.states import AT_A_PILOT, JobState
 from pilotage.model.records.unable_ways import undeletable
 from pilotage.model.records.work import Job, Replica
 from pilotage.model.rules.timeouts import longest_heartbeat
-from pilotage.model.values.paths import is_copy, is_of_job, scratch_path
+from pilotage.model.values.paths import is_of_job, is_stored_here, scratch_path, upload_folder
 from pilotage.store.transfers.storages import Removal
 
 if TYPE_CHECKING:
@@ -48,24 +48,35 @@ def clear(runtime: "Runtime", world: World, decision: Decision, committed: Commi
 
 
 def remove_copies(runtime: "Runtime", gone: Iterable[Replica], now: float) -> None:
-    """Have the bytes of forgotten copies removed. Originals belong to their owners, and stay."""
-    _remove(runtime, (replica for replica in gone if is_copy(replica.path)), now)
+    """Have the bytes of forgotten copies and uploads removed. Originals belong to their owners, and stay."""
+    _remove(runtime, (replica for replica in gone if is_stored_here(replica.path)), now)
 
 
 def remove_files(runtime: "Runtime", gone: Iterable[Replica], now: float) -> None:
-    """Have the bytes of forgotten copies and of forgotten outputs of tasks removed."""
-    _remove(runtime, (replica for replica in gone if is_copy(replica.path) or is_of_job(replica.place)), now)
+    """Have the bytes of forgotten copies, uploads and outputs of tasks removed."""
+    removable = (one for one in gone if is_stored_here(one.path) or is_of_job(one.place))
+    _remove(runtime, removable, now)
 
 
 def _remove(runtime: "Runtime", gone: Iterable[Replica], now: float) -> None:
     runtime.store.removals.add(
         [
             Removal(
-                storage=replica.storage, path=replica.place, file=replica.file, since=now, due=now, last=now
+                storage=replica.storage,
+                path=_removed_path(replica),
+                file=replica.file,
+                since=now,
+                due=now,
+                last=now,
             )
             for replica in gone
         ]
     )
+
+
+def _removed_path(replica: Replica) -> str:
+    """Return what to remove with a replica: of an upload its folder, which may have an unfinished part."""
+    return upload_folder(replica.place) or replica.place
 
 
 def remove_due(runtime: "Runtime", world: World) -> None:
@@ -80,13 +91,17 @@ def remove_due(runtime: "Runtime", world: World) -> None:
     unable = runtime.deliveries.unable_to_delete(world.federation)
     due_removals = removals.take_due(world.time, undeletable(storages.values(), unable))
     names = sorted({removal.file for removal in due_removals if removal.file})
-    there = {(at.file, at.storage) for entry in catalogue.entries(names) for at in entry.replicas}
+    there = {
+        (at.file, at.storage, _removed_path(at))
+        for entry in catalogue.entries(names)
+        for at in entry.replicas
+    }
     needed = catalogue.in_use(names) if names else set()
     for removal in due_removals:
-        if removal.storage not in storages or (removal.file, removal.storage) in there:
-            # Its storage left the federation, or a new copy is there.
+        if removal.storage not in storages or (removal.file, removal.storage, removal.path) in there:
+            # Its storage left the federation, a new copy is there, or the upload is registered.
             removals.done(removal, inf)
-        elif removal.file not in needed:
+        elif removal.file not in needed or upload_folder(removal.path):
             future = runtime.deliveries.remove(storages[removal.storage], removal.path)
             future.add_done_callback(partial(done, removal))
 

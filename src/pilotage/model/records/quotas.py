@@ -29,6 +29,10 @@ class QuotaConstants:
     stored_by_user: Positive = 1000
     """MB that all tasks of one user of a VO take in the store, with their parameters, until they are
     archived."""
+    uploaded_by_user: NonNegative = 100
+    """GB of files that one user uploaded and has not forgotten. 0: only operators upload."""
+    uploaded_by_vo: NonNegative = 10_000
+    """GB of files in the scopes of a VO and of its people that were uploaded and are not forgotten."""
     tasks_by_vo: Positive = 100_000
     """Tasks of one VO."""
     jobs_by_vo: Positive = 20_000_000

@@ -4,6 +4,7 @@ Several Pilotages may share a storage, so every name contains the instance's nam
 """
 
 import re
+from hashlib import sha256
 
 from pilotage.model.values.patterns import literal_beginning
 
@@ -17,12 +18,14 @@ PLAIN_NAME = rf"(\.{{0,2}}{_FIRST}{_OTHER}*|\.{{3}}{_OTHER}*)"
 
 FILE_NAME = f"{PLAIN_NAME}(/{PLAIN_NAME})*"
 
-OWN_FOLDERS = (".scratch", ".copies")
+OWN_FOLDERS = (".scratch", ".copies", ".uploads")
 """Folders at the root of every storage that Pilotage keeps for itself."""
 
-SCRATCH, COPIES = OWN_FOLDERS
-"""The folders of attempts' outputs and of copies that Pilotage makes. No logical name is in them, and
-patterns find nothing there."""
+SCRATCH, COPIES, UPLOADS = OWN_FOLDERS
+"""The folders of attempts' outputs, of copies that Pilotage makes, and of files that people upload.
+
+No logical name is in them, and patterns find nothing there.
+"""
 
 _PART = re.compile(r"\..*\.\d+\.\d+(-ask)?\.part")
 
@@ -37,7 +40,8 @@ RESERVED = INPUTS | {"stdout", "stderr"}
 
 FILE_NAMES = (
     f"names are relative paths in UTF-8, of up to {LONGEST_FILE_NAME} characters and {MOST_BYTES_OF_NAME} "
-    f"bytes, without control characters, empty parts, . and .., and not below {' or '.join(OWN_FOLDERS)}"
+    "bytes, without control characters, empty parts, . and .., and not below "
+    f"{', '.join(OWN_FOLDERS[:-1])} or {OWN_FOLDERS[-1]}"
 )
 """The rule of ``is_file_name`` in words."""
 
@@ -82,6 +86,33 @@ def copy_path(instance: str, file: str) -> str:
 def is_copy(path: str) -> bool:
     """Return whether a path belongs to a copy that Pilotage made."""
     return path.startswith(f"{COPIES}/")
+
+
+def uploads_folder(instance: str, vo: str, person: str = "") -> str:
+    """Return the folder below a storage of a VO's uploads, or of one person's.
+
+    Their names may have slashes and dots, so the folder has digests of them.
+    """
+    names = (vo, person) if person else (vo,)
+    return "/".join((UPLOADS, instance, *(sha256(name.encode()).hexdigest()[:20] for name in names)))
+
+
+def upload_path(folder: str, upload: str, name: str) -> str:
+    """Return the path of a file in a person's folder. Each upload has its own folder there: two of one name
+    never meet."""
+    return f"{folder}/{upload}/{name.rpartition('/')[2]}"
+
+
+def upload_folder(path: str) -> str:
+    """Return the folder of the upload that a path belongs to; empty if it belongs to none."""
+    parts = path.split("/")
+    return "/".join(parts[:5]) if parts[0] == UPLOADS and len(parts) > 4 else ""
+
+
+def is_stored_here(path: str) -> bool:
+    """Return whether Pilotage wrote the bytes at a path, checked them, and may delete them: a copy, or an
+    upload."""
+    return is_copy(path) or bool(upload_folder(path))
 
 
 def is_scratch(path: str) -> bool:

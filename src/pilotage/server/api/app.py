@@ -21,7 +21,15 @@ from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, UnfitName
 from pilotage.server.api.administration import health, metrics, past, people, servers, tokens
-from pilotage.server.api.data import comparisons, datasets, files, output_archives, storages, transfers
+from pilotage.server.api.data import (
+    comparisons,
+    datasets,
+    files,
+    output_archives,
+    storages,
+    transfers,
+    uploads,
+)
 from pilotage.server.api.descriptions import describe
 from pilotage.server.api.documents import NO_JSON
 from pilotage.server.api.edge.access import KnownTokens, SignedTokenCheck
@@ -82,6 +90,7 @@ ROUTERS = (
     ),
     *(
         files,
+        uploads,
         comparisons,
         output_archives,
         datasets,

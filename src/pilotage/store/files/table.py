@@ -23,7 +23,7 @@ from sqlalchemy import (
 from pilotage.model.records.data import CorrectedFile, File, Replica
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import JobKind
-from pilotage.model.values.paths import COPIES
+from pilotage.model.values.paths import COPIES, UPLOADS
 from pilotage.model.values.urls import file_url
 from pilotage.store.database.columns import has_state, index_later, metadata, partial_index, text_column
 from pilotage.store.database.record_columns import maker, read_columns, record_columns
@@ -69,6 +69,12 @@ _FOLDER: ColumnElement[str] = literal_column(f"'{COPIES}/'")
 IS_COPY = func.substr(_r.path, _START, _LENGTH) == _FOLDER
 """The condition for copies that Pilotage made: originals in other catalogues may have their own paths."""
 
+_UPLOADS: ColumnElement[str] = literal_column(f"'{UPLOADS}/'")
+_UPLOADS_LENGTH: ColumnElement[int] = literal_column(str(len(UPLOADS) + 1))
+IS_UPLOAD = func.substr(_r.path, _START, _UPLOADS_LENGTH) == _UPLOADS
+"""The condition for files that people uploaded."""
+
+partial_index("replicas_uploads", _r.path, _r.file, condition=IS_UPLOAD)
 partial_index("replicas_copies", _r.since, _r.file, condition=IS_COPY)
 partial_index("files_by_job", _f.job, condition=_f.job.is_not(None))
 

@@ -17,7 +17,7 @@ from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.model.rules.folders import refuse_link
-from pilotage.model.values.paths import is_copy
+from pilotage.model.values.paths import is_stored_here
 from pilotage.model.values.scopes import split_identifier
 from pilotage.ports.moving import ScannedFiles, StorageError
 
@@ -68,8 +68,8 @@ def _correction(
     if entry is None or entry.file.job is not None:
         return
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
-    if not trusted and any(is_copy(replica.path) for replica in entry.replicas):
-        return  # it was moved, so Pilotage has checked its bytes
+    if not trusted and any(is_stored_here(replica.path) for replica in entry.replicas):
+        return  # it was moved or uploaded, so Pilotage has checked its bytes
     known_paths = {replica.storage: replica.path for replica in entry.replicas}
     places = [
         storages[name] for name in dict.fromkeys((*known_paths, *description.replicas)) if name in storages
@@ -163,7 +163,7 @@ def look_at(
     Raises StorageError, LookupError or OSError if the storage cannot be read.
     """
     name = split_identifier(identifier)[1]
-    path = name if is_copy(known_path) else known_path or name
+    path = name if is_stored_here(known_path) else known_path or name
     files = runtime.deliveries.scan(storage, glob.escape(path), seconds, any_name=True)
     real = (files.paths if isinstance(files, ScannedFiles) else {}).get(path, path)
     if real != path:

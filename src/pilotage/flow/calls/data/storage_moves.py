@@ -17,7 +17,7 @@ from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.storage_moves import FileAtStorage, MovedFile
 from pilotage.model.records.storage_spaces import FreeSpace, free_spaces
 from pilotage.model.rules.sources import Sources
-from pilotage.model.values.paths import SCRATCH, is_copy
+from pilotage.model.values.paths import SCRATCH, is_stored_here
 from pilotage.model.values.types import DESCRIBED
 from pilotage.policies.staging import storage_moves
 from pilotage.ports.moving import StorageError
@@ -152,8 +152,8 @@ def _at_new(
 
 def _lies_at(runtime: Runtime, new: Storage, file: FileAtStorage, seconds: float) -> bool:
     try:
-        if is_copy(file.path):
-            # No scan lists copies. Size and checksum were compared when Pilotage made it.
+        if is_stored_here(file.path):
+            # No scan lists it. Size and checksum were compared when Pilotage wrote it.
             return _has(runtime, new, file.path)
         finding = look_at(runtime, new, file.file, seconds, file.path)
     except (StorageError, LookupError, OSError) as error:

@@ -19,7 +19,7 @@ from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.work import InputFile
 from pilotage.model.rules.folders import OthersFilesError, may_list, not_yours, refuse_others
 from pilotage.model.values.identity import Credential
-from pilotage.model.values.paths import is_copy, is_output
+from pilotage.model.values.paths import is_output, is_stored_here
 from pilotage.model.values.patterns import literal_beginning, matcher
 from pilotage.model.values.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.ports.moving import StorageError, WrongPatternError
@@ -132,7 +132,7 @@ class Forgotten(RequestBody):
 
 
 class WouldForget(BaseModel):
-    """The replicas to forget, by storage: copies that would be deleted, originals that stay."""
+    """The replicas to forget, by storage: copies and uploads that would be deleted, originals that stay."""
 
     file: str
     deleted: list[str]
@@ -298,7 +298,9 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
 
 @router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))
 def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Response:
-    """Forget a file, or one replica. Copies that Pilotage made are removed. Originals stay where they are.
+    """Forget a file, or one replica. Copies that Pilotage made and uploads are deleted.
+
+    Originals stay where they are.
 
     With `dry_run` nothing is done, and the answer lists what would be.
     """
@@ -308,8 +310,8 @@ def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Resp
         raise HTTPException(404, f"{entry.file.name} has no replica at {body.storage!r}")
     if body.dry_run:
         gone = catalogue.to_forget(runtime, entry, body.storage)
-        copies = [replica.storage for replica in gone if is_copy(replica.path)]
-        originals = [replica.storage for replica in gone if not is_copy(replica.path)]
+        copies = [replica.storage for replica in gone if is_stored_here(replica.path)]
+        originals = [replica.storage for replica in gone if not is_stored_here(replica.path)]
         return answer(WouldForget(file=entry.file.name, deleted=copies, kept=originals))
     catalogue.forget(runtime, entry, body.storage, actor(caller))
     return Response(status_code=204)

@@ -1,6 +1,5 @@
 """Calls of pilots for files at storages that they cannot open themselves."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -9,7 +8,6 @@ from typing import Annotated
 import anyio
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, Field
-from starlette.requests import ClientDisconnect
 
 from pilotage.agent.wire import Access
 from pilotage.agent.wire import FileRequest as Wanted
@@ -20,8 +18,9 @@ from pilotage.ports.moving import StorageError
 from pilotage.server.api.edge.access import PilotId
 from pilotage.server.api.edge.answers import FileContent, answer, documented, documented_bytes
 from pilotage.server.api.edge.bodies import RequestBody
+from pilotage.server.api.edge.body_streams import BodyStream, announced_size
 from pilotage.server.api.edge.dependencies import PREFIX, Id, TheRuntime
-from pilotage.server.api.edge.guard import BODY_TIMEOUT, LARGEST_FILE
+from pilotage.server.api.edge.guard import LARGEST_FILE
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"], route_class=MeasuredRoute)
@@ -76,39 +75,12 @@ def get_pilot_content(file: Asked, pilot: PilotId, runtime: TheRuntime) -> Respo
 @router.put("/content/{job}/{attempt}", responses=documented(Stored, 404, 411, 502))
 async def put_pilot_content(file: Asked, request: Request, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Write an output of a job through the server. 503 while it hands on as many files as it can."""
-    length = request.headers.get("content-length", "")
-    if not length.isdecimal():
-        raise HTTPException(411, "the size of a file is missing: send Content-Length")
-    output = Wanted(file.job, file.attempt, file.name, size=int(length))
-    store = partial(pilot_files.store, runtime, pilot, output, _Upload(request))
+    output = Wanted(file.job, file.attempt, file.name, size=announced_size(request))
+    store = partial(pilot_files.store, runtime, pilot, output, BodyStream(request, "the pilot"))
     with _explained():
         # A separate limit: it takes none of the threads that all calls share.
         stored = await anyio.to_thread.run_sync(store, limiter=anyio.CapacityLimiter(1))
     return answer(stored)
-
-
-class _Upload:
-    """The body of a request as a stream for a thread other than the event loop's."""
-
-    def __init__(self, request: Request) -> None:
-        self._parts = aiter(request.stream())
-        self._rest = memoryview(b"")
-
-    def read(self, size: int, /) -> bytes:
-        """Read up to ``size`` bytes. Raises StorageError if they do not arrive."""
-        if not self._rest:
-            self._rest = memoryview(anyio.from_thread.run(self._next))
-        data, self._rest = self._rest[:size], self._rest[size:]
-        return bytes(data)
-
-    async def _next(self) -> bytes:
-        try:
-            async with asyncio.timeout(BODY_TIMEOUT):
-                return await anext(self._parts, b"")
-        except TimeoutError:
-            raise StorageError(f"the pilot sent nothing for {BODY_TIMEOUT:g} s") from None
-        except ClientDisconnect:
-            raise StorageError("the pilot went away") from None
 
 
 @contextmanager
