@@ -62,7 +62,7 @@ def test_a_variable_of_the_workflow_reaches_jobs_as_a_secret(workflow: Workflow,
 
 def test_the_log_has_why_a_job_waits(workflow: Workflow) -> None:
     """After a second instead of a minute."""
-    patch = "import snakemake_executor_plugin_pilotage.executor as executor; executor.LONG_WAIT = 1"
+    patch = "import pilotage.client.session as session; session.LONG_WAIT = 1"
     workflow.module = ("-c", f"{patch}; from snakemake.cli import main; main()")
     write(workflow, 2)
     process = workflow.start("--pilotage-queue", "closed-cores")

@@ -16,8 +16,9 @@ from snakemake_executor_plugin_pilotage.batches import (
     shared_parts,
 )
 from snakemake_executor_plugin_pilotage.resources import task_fields
-from snakemake_executor_plugin_pilotage.session import is_hopeless
 from snakemake_interface_common.exceptions import WorkflowError
+
+from pilotage.client.session import is_hopeless
 
 
 def row(command: str) -> Row:
@@ -114,7 +115,7 @@ def test_a_resource_that_is_no_number_is_refused_with_its_rule(resources: dict[s
 
 
 def test_a_queue_outside_the_sites_is_refused() -> None:
-    with pytest.raises(WorkflowError, match="pilotage_queue names no queue of north"):
+    with pytest.raises(WorkflowError, match="rule align: none of the queues south is at north"):
         task_fields("align", 1, {"pilotage_queue": "south", "pilotage_site": "north"}, no_queues)
 
 

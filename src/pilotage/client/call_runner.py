@@ -63,9 +63,11 @@ def outcome(function: str, arguments: str) -> "tuple[str, object]":
 
 def error_of(error: Exception) -> Exception:
     """Return an error that can be sent, with its trace as text."""
+    import cloudpickle
+
     trace = traceback.format_exc()
     try:
-        pickle.loads(pickle.dumps(error))
+        pickle.loads(cloudpickle.dumps(error))
     except Exception:
         error = RuntimeError(f"{type(error).__name__}: {error}")
     error.remote_trace = trace  # type: ignore[attr-defined]

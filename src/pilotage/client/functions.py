@@ -69,7 +69,7 @@ class Calls:
             "calls": self.calls,
         }
         files = {RUNNER: _runner(), "calls.json": json.dumps(sent) + "\n"}
-        usual = {"name": _name(self.name), "scouts": 0, "max_attempts": 1, "jobs": len(self.calls)}
+        usual = {"name": task_name(self.name), "scouts": 0, "max_attempts": 1, "jobs": len(self.calls)}
         return {
             **usual,
             **fields,
@@ -154,5 +154,6 @@ def _overhead() -> int:
     return len(_library()) + len(_runner()) + 1000
 
 
-def _name(name: str) -> str:
+def task_name(name: str) -> str:
+    """Return a function's name in the signs that names of tasks have."""
     return re.sub(r"[^A-Za-z0-9_.-]", "-", name).strip("-._")[:60] or "function"

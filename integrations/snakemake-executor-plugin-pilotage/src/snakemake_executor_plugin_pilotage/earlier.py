@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pilotage.client import Gone, NotFound
+from pilotage.client.job_states import ENDED
 
 from .batches import LABEL, Row
-from .states import ENDED
 
 if TYPE_CHECKING:
     from pilotage.client import Client

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,10 +17,11 @@ from snakemake_interface_executor_plugins.utils import encode_target_jobs_cli_ar
 if TYPE_CHECKING:
     from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
+    from pilotage.client import Client
+    from pilotage.client.session import Session
+
     from .batches import Batch, Row
     from .earlier import EarlierJob, EarlierJobs
-    from .session import Session
-    from .states import JobStates
 
 # The modules that need Pilotage's client are imported at the first job: Snakemake imports all
 # plugins at each start.
@@ -29,20 +29,8 @@ if TYPE_CHECKING:
 PACE = 1.0
 """Seconds between two looks at the server's events."""
 
-LONG_WAIT = 60.0
-"""Seconds after which the log has why a job waits, and between two looks at the reason."""
-
-MOST_REASONS = 20
-"""Most tasks that are asked for a reason at a time."""
-
 MOST_LOGS = 100
 """Most logs of failed jobs that are read."""
-
-MOST_REPEATS = 3
-"""How often a job is repeated whose node, pilot or storage failed."""
-
-FAULTS_OF_PLACES = frozenset(("pilot", "lost", "disk", "storage", "slot-walltime", "start"))
-"""Kinds of failures that say nothing about the job."""
 
 
 class Executor(RemoteExecutor):
@@ -61,22 +49,19 @@ class Executor(RemoteExecutor):
             )
         self._infos: dict[tuple[int, int], SubmittedJobInfo] = {}
         self._targets: set[str] = set()
-        self._repeats: dict[str, int] = {}
         self._secrets: list[str] = []
         self._logs = 0
-        self._looked = time.monotonic()
 
     @cached_property
-    def _session(self) -> "Session":
-        from .session import Session
+    def _session(self) -> "Session[Client]":
+        from pilotage.client import Client
+        from pilotage.client.session import Session
 
-        return Session(self._settings.url, self._settings.home, self.logger)
-
-    @cached_property
-    def _states(self) -> "JobStates":
-        from .states import JobStates
-
-        return JobStates(self._session.client)
+        try:
+            client = Client(url=self._settings.url, home=self._settings.home)
+        except ValueError as error:
+            raise WorkflowError(f"Pilotage: {error}") from error
+        return Session(client, "Snakemake", self.logger)
 
     @cached_property
     def _label(self) -> str:
@@ -106,7 +91,7 @@ class Executor(RemoteExecutor):
         for job in jobs:
             self.run_job_pre(job)
         try:
-            self._session.persevere(self._states.begin)
+            self._session.persevere(self._session.states.begin)
             rows = [row for job in jobs if not self._takes_up(row := self._row(job))]
             fields = [(rule_name(row.job), self._fields(row.job), row) for row in rows]
         except ClientError as error:
@@ -121,13 +106,8 @@ class Executor(RemoteExecutor):
     def _submit(self, batch: "Batch") -> None:
         self._session.check(batch.example(), json.dumps(batch.fields, sort_keys=True))
         document = batch.document(self._label, not self.is_default_jobscript) | self._surroundings
-        client = self._session.client
-        answer = self._session.persevere(lambda: client.submit_all([document], key=batch.key))
-        for warning in answer.get("warnings", ()):
-            self.logger.warning(f"Pilotage: {warning}")
-        task = int(answer["tasks"][0]["id"])
         count = f"{len(batch.rows)} jobs" if len(batch.rows) > 1 else "1 job"
-        self.logger.info(f"Pilotage runs {count} of {batch.rule} as task {task}: {self._session.page(task)}")
+        task = self._session.submit(document, f"{count} of {batch.rule}", batch.key)
         self._register({(task, index): row.job for index, row in enumerate(batch.rows)})
 
     def _register(self, jobs: "Mapping[tuple[int, int], JobExecutorInterface]") -> None:
@@ -139,7 +119,7 @@ class Executor(RemoteExecutor):
             aux = {"task": task, "index": index}
             self._infos[task, index] = SubmittedJobInfo(job, external_jobid=reference(task, index), aux=aux)
         for task, _ in jobs:
-            self._states.add(task)
+            self._session.states.add(task)
         for place in jobs:
             self.report_job_submission(self._infos[place])
 
@@ -245,32 +225,19 @@ class Executor(RemoteExecutor):
         """Report jobs that have ended, and yield the others. A failure of the server changes nothing."""
         if not active_jobs:
             return
-        self._refresh()
+        self._session.refresh()
         for info in active_jobs:
             if not self._has_ended(info):
                 yield info
-        self._states.keep(task for task, _ in list(self._infos))
-
-    def _refresh(self) -> None:
-        from pilotage.client import ClientError
-
-        try:
-            self._states.refresh()
-            self._session.report_answer()
-            if time.monotonic() - self._looked > LONG_WAIT:
-                self._looked = time.monotonic()
-                self._log_reasons()
-        except ClientError as error:
-            self._session.report_silence(error)
+        self._session.states.keep(task for task, _ in list(self._infos))
 
     def _has_ended(self, info: SubmittedJobInfo) -> bool:
         """Report the end of a job. Return whether it has ended."""
         from pilotage.client import ClientError
-
-        from .states import DELETED, ENDED
+        from pilotage.client.job_states import DELETED, ENDED
 
         task, index = info.aux["task"], info.aux["index"]
-        state = self._states.state(task, index)
+        state = self._session.states.state(task, index)
         if state not in ENDED:
             return False
         if state == "finished":
@@ -291,17 +258,12 @@ class Executor(RemoteExecutor):
     def _failure(self, info: SubmittedJobInfo) -> tuple[str, list[str]]:
         """Return why a job failed, and files with its logs. Repeat it instead if its place failed."""
         task, index = info.aux["task"], info.aux["index"]
-        number = self._states.number(task, index)
+        number = self._session.states.number(task, index)
         if number is None or self._logs >= MOST_LOGS:
             return f"job {number} failed; see pilotage logs job:{number}", []
         client = self._session.client
         job = client.job(number)
-        attempts = job.get("failed_attempts") or [{}]
-        repeats = self._repeats.get(info.external_jobid, 0)
-        if job.state == "failed" and attempts[-1].get("kind") in FAULTS_OF_PLACES and repeats < MOST_REPEATS:
-            self._repeats[info.external_jobid] = repeats + 1
-            self.logger.info(f"Pilotage runs job {number} again: {job['error']}")
-            client.retry(f"job:{number}")
+        if self._session.repeats(job):
             return "", []
         self._logs += 1
         reason = (job["error"] or f"it was {job.state}").partition("\n")[0]
@@ -321,22 +283,6 @@ class Executor(RemoteExecutor):
             return []
         return [str(file)]
 
-    def _log_reasons(self) -> None:
-        """Log why jobs wait for longer than a minute: one line for each task and reason."""
-        from .states import WAITING
-
-        now = time.monotonic()
-        waiting = {
-            task: jobs
-            for task, jobs in self._states.tasks.items()
-            if now - jobs.submitted > LONG_WAIT and not WAITING.isdisjoint(jobs.states.values() or [""])
-        }
-        for number, jobs in list(waiting.items())[:MOST_REASONS]:
-            remark = next(iter(self._session.client.task(number).remarks), None)
-            if remark and without_numbers(repr(remark)) != jobs.reason:
-                jobs.reason = without_numbers(repr(remark))
-                self.logger.info(f"Pilotage task {number} waits: {' '.join(repr(remark).split())}")
-
     # The end
 
     def cancel(self) -> None:
@@ -354,24 +300,7 @@ class Executor(RemoteExecutor):
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:  # noqa: ARG002
         """Cancel all jobs of this run that have not ended, also those that are looked at right now."""
-        from pilotage.client import ClientError
-
-        from .states import ENDED
-
-        tasks: dict[int, list[int]] = {}
-        for task, index in list(self._infos):
-            tasks.setdefault(task, []).append(index)
-        for task, indexes in tasks.items():
-            try:
-                jobs = self._states.tasks.get(task)
-                live = {place for place, state in (jobs.states if jobs else {}).items() if state not in ENDED}
-                if live <= set(indexes):
-                    self._session.client.cancel(task)
-                else:
-                    for index in live.intersection(indexes):
-                        self._session.client.cancel(f"job:{self._states.number(task, index)}")
-            except ClientError as error:
-                self.logger.error(f"Pilotage: task {task} is not cancelled: {error}; pilotage cancel {task}")
+        self._session.cancel(list(self._infos))
 
     def shutdown(self) -> None:
         """Stop looking, and take back the secrets of this run."""
@@ -403,8 +332,3 @@ def definition(job: Any) -> str:
     for name in ("jobid", "resources", "threads"):
         properties.pop(name, None)
     return json.dumps([properties, getattr(job, "shellcmd", None)], sort_keys=True, default=str)
-
-
-def without_numbers(text: str) -> str:
-    """Return a text without its digits: a reason is the same when only its counts change."""
-    return "".join(sign for sign in text if not sign.isdigit())

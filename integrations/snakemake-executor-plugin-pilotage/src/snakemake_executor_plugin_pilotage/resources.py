@@ -5,6 +5,9 @@ from typing import Any
 
 from snakemake_interface_common.exceptions import WorkflowError
 
+from pilotage.client import Refused
+from pilotage.client.requested import requested_numbers, requested_queues, requested_texts
+
 LEAST_MEMORY = 500
 """MB for a job at least: Snakemake itself needs 100 to 250 there, whatever its rule needs."""
 
@@ -40,37 +43,14 @@ def task_fields(
     ``queues_of`` returns the queues of sites. ``queue``, ``site`` and ``conda`` count for rules that name
     none.
     """
-    fields: dict[str, Any] = {"cores": max(1, threads)} | ({"conda": conda} if conda else {})
-    for name, (field, factor) in NUMBERS.items():
-        if resources.get(name) is not None:
-            fields[field] = _number(rule, name, resources[name]) * factor
-    for name, field in TEXTS.items():
-        if resources.get(name):
-            fields[field] = str(resources[name])
+    try:
+        fields = requested_numbers(resources, NUMBERS) | requested_texts(resources, TEXTS)
+        queues = requested_queues(
+            resources.get("pilotage_queue") or queue, resources.get("pilotage_site") or site, queues_of
+        )
+    except Refused as error:
+        raise WorkflowError(f"rule {rule}: {error}") from None
+    usual = {"cores": max(1, threads)} | ({"conda": conda} if conda else {})
     if "ram" in fields:
         fields |= {"ram": max(fields["ram"], LEAST_MEMORY), "ram_unit": "MB"}
-    for field in ("gpus", "priority"):
-        if field in fields:
-            fields[field] = int(fields[field])
-    queues = _names(resources.get("pilotage_queue") or queue)
-    if sites := _names(resources.get("pilotage_site") or site):
-        of_sites = queues_of(sites)
-        queues = [name for name in queues if name in of_sites] if queues else of_sites
-        if not queues:
-            raise WorkflowError(f"rule {rule}: pilotage_queue names no queue of {', '.join(sites)}")
-    return fields | ({"queues": queues} if queues else {})
-
-
-def _number(rule: str, name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise WorkflowError(f"rule {rule}: the resource {name} is {value!r}; give a number") from None
-    if not 0 <= number < 1e15:
-        raise WorkflowError(f"rule {rule}: the resource {name} is {value!r}; give a number from 0 on")
-    return number
-
-
-def _names(value: Any) -> list[str]:
-    """Return the names in a text, which commas or blanks separate."""
-    return str(value or "").replace(",", " ").split()
+    return usual | fields | queues

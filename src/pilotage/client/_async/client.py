@@ -7,12 +7,10 @@ from pilotage.settings import Settings
 
 from .administration import AsyncAdministration
 from .connection import AsyncServerConnection
-from .functions import AsyncFunctions
+from .job_control import AsyncJobControl
 from .notifications import AsyncNotificationRequests
-from .places import AsyncPlaces
 from .records import AsyncRequests
 from .reruns import AsyncReruns
-from .steering import AsyncSteering
 from .workflows import AsyncWorkflowRequests
 
 if TYPE_CHECKING:
@@ -20,13 +18,7 @@ if TYPE_CHECKING:
 
 
 class AsyncClient(
-    AsyncFunctions,
-    AsyncReruns,
-    AsyncWorkflowRequests,
-    AsyncSteering,
-    AsyncNotificationRequests,
-    AsyncPlaces,
-    AsyncAdministration,
+    AsyncJobControl, AsyncReruns, AsyncWorkflowRequests, AsyncNotificationRequests, AsyncAdministration
 ):
     """A client of one server.
 
@@ -47,11 +39,6 @@ class AsyncClient(
         arguments = {"url": url, "token": token, "home": home}
         chosen = {name: text for name, text in arguments.items() if text is not None}
         super().__init__(AsyncServerConnection(settings or Settings.read(**chosen)))
-
-    @property
-    def url(self) -> str:
-        """The server's address. The page of task 12 is ``/tasks/12`` there."""
-        return self._connection.settings.url
 
     def _client(self) -> AsyncRequests:
         return self

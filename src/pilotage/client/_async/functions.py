@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pilotage.client.errors import Refused
+from pilotage.client.errors import CallFailed, Refused
 from pilotage.client.functions import (
     RESULT,
     Calls,
@@ -46,18 +46,26 @@ class AsyncMappedTask(AsyncTask):
             raise failure_of(job)
         if not self._is_function:
             return job
-        if job.id not in self._files:
+        return value_of(await self.content(job.id))
+
+    async def find(self, jobs: Iterable[int]) -> None:
+        """Read which files hold the results of finished jobs, each by its number."""
+        if not set(jobs) <= set(self._files):
             outputs = await self._functions.outputs(self)
             self._files = {
                 output["job"]: output["file"] for output in outputs if output["name"].endswith(f"/{RESULT}")
             }
-        if job.id not in self._files:
-            raise failure_of(job)
+
+    async def content(self, job: int) -> bytes:
+        """Return the result of a finished job as it was sent. Raises ``CallFailed`` if it left none."""
+        await self.find([job])
+        if job not in self._files:
+            raise CallFailed(f"job {job} left no result")
         content = b""
-        async with self._functions.content(self._files[job.id]) as chunks:
+        async with self._functions.content(self._files[job]) as chunks:
             async for chunk in chunks:
                 content += chunk
-        return value_of(content)
+        return content
 
 
 class AsyncFunctions(AsyncFollowing, AsyncFetching):

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pilotage.client import Gone, NotFound
+from pilotage.model.records import states as record_states
+
+from .errors import Gone, NotFound
 
 if TYPE_CHECKING:
-    from pilotage.client import Client
+    from ._sync.job_control import JobControl
 
 RELIST_EVERY = 300.0
 """Seconds after which all lists are read again, whatever the events say."""
@@ -26,8 +28,11 @@ DELETED = "deleted"
 WAITING = frozenset(("", "throttled", "pending", "defined", "held", "assigned", "activated"))
 """States of jobs that do not run yet."""
 
-ENDED = frozenset(("finished", "failed", "cancelled", "closed", DELETED))
+ENDED = frozenset((*record_states.ENDED["job"], DELETED))
 """States of jobs that do not go on."""
+
+LOST = "closed"
+"""The state of a job that its task never made before it ended."""
 
 
 @dataclass
@@ -42,12 +47,19 @@ class TaskJobs:
     submitted: float = field(default_factory=time.monotonic)
     reason: str = ""
     """Why it waits, as the log has it."""
+    has_ended: bool = False
+    """Whether the task has ended."""
+
+    def state(self, index: int) -> str:
+        """Return the state of a job; empty if it is not made yet."""
+        absent = LOST if self.has_ended and not self.is_stale else ""
+        return self.states.get(index, absent)
 
 
 class JobStates:
     """Reads the states of the jobs of some tasks. Two threads may use it."""
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: "JobControl") -> None:
         self._client = client
         self._lock = threading.RLock()
         self._tasks: dict[int, TaskJobs] = {}
@@ -81,7 +93,7 @@ class JobStates:
         """Return the state of a job; empty if it is not made yet."""
         with self._lock:
             jobs = self._tasks.get(task)
-            return jobs.states.get(index, "") if jobs else ""
+            return jobs.state(index) if jobs else ""
 
     def number(self, task: int, index: int) -> int | None:
         """Return the number of a job; None if it is not made yet."""
@@ -89,6 +101,12 @@ class JobStates:
             jobs = self._tasks.get(task)
             numbers = jobs.numbers.items() if jobs else ()
             return next((number for number, place in numbers if place == index), None)
+
+    def live(self, task: int) -> set[int]:
+        """Return the places of the jobs of a task that have not ended, as far as they are made."""
+        with self._lock:
+            jobs = self._tasks.get(task)
+            return {place for place, state in (jobs.states if jobs else {}).items() if state not in ENDED}
 
     def refresh(self) -> None:
         """Read what has changed."""
@@ -109,11 +127,11 @@ class JobStates:
         named = sorted(self._tasks) if len(self._tasks) <= MOST_NAMED else []
         for _ in range(MOST_PAGES if self._tasks else 0):
             try:
-                page = self._client.event_page(self._after, kinds=["job"], tasks=named)
+                page = self._client.event_page(self._after, kinds=["job", "task"], tasks=named)
             except Gone:
                 break
             for event in page:
-                self._apply(event["task"], event["target"], event["records"])
+                self._apply(event["kind"], event["task"], event["target"], event["records"])
             self._after = int(page.next)
             if self._after >= int(page.document.get("newest", self._after)):
                 return
@@ -121,8 +139,13 @@ class JobStates:
             self._after = int(self._client.event_page().next)
             self._forget_lists()
 
-    def _apply(self, task: int, state: str, numbers: Iterable[int]) -> None:
+    def _apply(self, kind: str, task: int, state: str, numbers: Iterable[int]) -> None:
         if (jobs := self._tasks.get(task)) is None:
+            return
+        if kind == "task":
+            jobs.has_ended = state in record_states.ENDED["task"]
+            # The jobs of a task that ends may be new here.
+            jobs.is_stale = jobs.is_stale or jobs.has_ended
             return
         for number in numbers:
             if number in jobs.numbers:
