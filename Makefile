@@ -61,7 +61,7 @@ test-rucio: $(READY) ## the tests on a real Rucio server, which it installs firs
 	tests/catalogues/install.sh
 	$(BIN)/python -m pytest -n 0 -rs $(OPTIONS) tests/catalogues
 
-test-integrations: $(READY) ## the tests of integrations/ with the real Snakemake and py-tes, which it installs first (from PyPI, into build/integrations)
+test-integrations: $(READY) ## the tests of integrations/ with the real Snakemake, Parsl, Dask and py-tes, which it installs first (from PyPI, into build/integrations)
 	integrations/install.sh
 	PILOTAGE_PYTHON="$(CURDIR)/$(BIN)/python" build/integrations/bin/python -m pytest -n 2 $(NO_RESTART) --dist worksteal -c integrations/pytest.ini --rootdir integrations -rs $(OPTIONS) integrations/tests
 
@@ -92,7 +92,7 @@ pictures: $(READY) ## screenshots of every view of the page, light and dark, int
 check: $(READY) ## format, lint, types of what is installed, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples integrations
 	$(BIN)/ruff check src tests benchmarks docs examples integrations
-	$(BIN)/mypy src integrations/snakemake-executor-plugin-pilotage
+	$(BIN)/mypy src $(wildcard integrations/*-pilotage)
 	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent src/pilotage/adapters/computing/slurmrest/start.py
 	$(BIN)/lint-imports
 

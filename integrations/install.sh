@@ -8,5 +8,8 @@ cmp -s integrations/requirements.txt "$folder/installed.txt" && exit 0
 python3 -m venv "$folder"
 "$folder/bin/pip" install --quiet uv
 VIRTUAL_ENV="$PWD/$folder" "$folder/bin/uv" pip install --quiet --requirement integrations/requirements.txt \
-  --editable . --editable integrations/snakemake-executor-plugin-pilotage
+  --editable '.[functions]' --editable integrations/snakemake-executor-plugin-pilotage \
+  --editable integrations/parsl-executor-pilotage --editable integrations/dask-pilotage
+# Parsl's own tests need an older pytest.
+VIRTUAL_ENV="$PWD/$folder" "$folder/bin/uv" pip install --quiet --target "$folder/parsl-tests" pytest==8.4.2
 cp integrations/requirements.txt "$folder/installed.txt"
