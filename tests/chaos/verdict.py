@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, text
 
 from pilotage.model.records.counters import COUNTERS
-from pilotage.model.records.states import LIVE
+from pilotage.model.records.states import AT_A_PILOT, LIVE, JobState
 from pilotage.store.history.events import unpacked
 from pilotage.store.jobs.counters import counts
 
@@ -161,6 +162,52 @@ def events_agree(evidence: Evidence) -> Iterator[str]:
                 yield f"{kind} {number} is {state}, and its last event says {told}"
 
 
+def use_agrees(evidence: Evidence) -> Iterator[str]:
+    """Each attempt that left a pilot is accounted for once, and the days add up what the attempts used."""
+    left, ran, lost = Counter[int](), Counter[int](), Counter[int]()
+    for source, target, records in evidence.rows(
+        "SELECT source, target, records FROM events JOIN meanings ON meanings.id = events.meaning"
+        " WHERE kind = 'job'"
+    ):
+        if source in AT_A_PILOT and target not in AT_A_PILOT:
+            (ran if source == JobState.RUNNING else left).update(unpacked(records))
+        if source in ("holding", "transferring") and target in ("failed", "cancelled", "closed"):
+            lost.update(unpacked(records))
+    attempts = evidence.rows("SELECT job, attempt, is_loss FROM ended_attempts")
+    for (job, attempt, is_loss), times in Counter(attempts).items():
+        if times > 1:
+            yield f"attempt {job}.{attempt} is accounted for {times} times (loss: {is_loss})"
+    accounts = Counter(job for job, _, is_loss in attempts if not is_loss)
+    for job in ran | left | accounts:
+        # A pilot may have begun to prepare an attempt that did not run.
+        if not ran[job] <= accounts[job] <= ran[job] + left[job]:
+            yield f"job {job} ran {ran[job]} times, and {accounts[job]} attempts are accounted for"
+    if (losses := Counter(job for job, _, is_loss in attempts if is_loss)) != lost:
+        yield f"jobs that lost their outputs: {lost}; accounted for: {losses}"
+    yield from _days_agree(evidence)
+
+
+def _days_agree(evidence: Evidence) -> Iterator[str]:
+    keys = 'vo, owner, "group", share, queue, task, cause'
+    seconds = "SUM(CASE WHEN is_loss THEN 0 ELSE seconds * cores END)"
+    lost = "SUM(CASE WHEN cause <> '' THEN seconds * cores ELSE 0 END)"
+    of_attempts = evidence.rows(
+        f"SELECT {keys}, SUM(CASE WHEN is_loss THEN 0 ELSE 1 END), {seconds}, {lost} FROM ended_attempts"
+        " WHERE id <= COALESCE((SELECT last FROM numbers WHERE kind = 'added attempts'), 0)"
+        f" GROUP BY {keys}"
+    )
+    sums = "SUM(attempts), SUM(core_seconds), SUM(lost_seconds)"
+    of_days = evidence.rows(f"SELECT {keys}, {sums} FROM daily_task_use GROUP BY {keys}")
+    expected = {row[:7]: row[7:] for row in of_attempts}
+    added = {row[:7]: row[7:] for row in of_days}
+    whole = [evidence.rows(f"SELECT {sums} FROM {table}")[0] for table in ("daily_use", "daily_task_use")]
+    if [*filter(None, whole[0])] != pytest.approx([*filter(None, whole[1])]):
+        yield f"days add up {whole[0]}, and {whole[1]} by task"
+    for key in expected.keys() | added.keys():
+        if added.get(key, ()) != pytest.approx(expected.get(key, ())):
+            yield f"the days of {key} add up {added.get(key)}, and its attempts {expected.get(key)}"
+
+
 def no_connection_left(evidence: Evidence) -> Iterator[str]:
     """No transaction is left open in the database."""
     for pid, state in evidence.rows(
@@ -180,6 +227,7 @@ HYPOTHESES: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     no_token_left,
     no_file_left,
     events_agree,
+    use_agrees,
     no_connection_left,
 )
 """What must hold after each storm."""

@@ -98,5 +98,5 @@ def test_steps_calls_and_what_is_below_read_no_time_and_start_no_thread() -> Non
     # Waiting for a database that another process holds needs both; so does its clock.
     assert {path for path, _ in found} == {
         *("store/database/writer_lock.py", "store/database/reach.py", "store/database/engine.py"),
-        *("store/clock.py", "store/history/event_log.py"),
+        *("store/clock.py", "store/history/settled_numbers.py"),
     }

@@ -22,7 +22,11 @@ QUEUES = ("CERN-q", "PIC-q")
 LIMIT = 30
 """Most jobs at a queue in the states of ``AT_QUEUE``."""
 AT_QUEUE = (J.ACTIVATED, J.SENT, J.STARTING, J.RUNNING)
-NEXT = {J.SENT: (J.STARTING, J.RUNNING), J.STARTING: (J.RUNNING,), J.RUNNING: (J.FINISHED, J.FAILED)}
+NEXT = {
+    J.SENT: (J.STARTING, J.RUNNING),
+    J.STARTING: (J.RUNNING,),
+    J.RUNNING: (J.FINISHED, J.HOLDING, J.FAILED),
+}
 
 
 class RandomWriter:
@@ -35,7 +39,7 @@ class RandomWriter:
     def run(self, operations: int) -> None:
         """Make this number of commits."""
         ways: list[Callable[[], None]] = [self._make, self._cancel, self._retry]
-        ways += [self._activate] * 3 + [self._match] * 5 + [self._report] * 6
+        ways += [self._activate] * 3 + [self._match] * 5 + [self._report] * 6 + [self._lose, self._add_up]
         for _ in range(operations):
             self._dice.choice(ways)()
 
@@ -60,7 +64,15 @@ class RandomWriter:
 
     def _report(self) -> None:
         state = self._dice.choice([*NEXT])
-        self._move(state, self._dice.choice(NEXT[state]), most=4)
+        target = self._dice.choice(NEXT[state])
+        used = {"wall_seconds": self._dice.uniform(0, 1e4)} if state is J.RUNNING else {}
+        self._move(state, target, most=4, changes=used)
+
+    def _lose(self) -> None:
+        self._move(J.HOLDING, self._dice.choice([J.FAILED, J.CANCELLED]), most=2)
+
+    def _add_up(self) -> None:
+        self._store.add_measurements()
 
     def _match(self) -> None:
         queue = self._dice.choice(QUEUES)

@@ -16,7 +16,7 @@ import pytest
 
 from pilotage.store import Store
 from pilotage.store.history.events import unpacked
-from tests.chaos.verdict import Evidence, counters_agree, events_agree
+from tests.chaos.verdict import Evidence, counters_agree, events_agree, use_agrees
 
 from .random_writer import AT_QUEUE, LIMIT
 
@@ -34,9 +34,15 @@ def test_no_kill_breaks_a_history(store: Store, store_url: str, tmp_path: Path) 
     assert kills > 0
     assert len(matches) > OPERATIONS / 100, "few matches would show nothing"
     assert [match for match, times in matches.items() if times > 1] == [], "a job was given twice"
+    store.add_measurements()
     with store.database.engine.connect() as connection:
         evidence = Evidence(connection=connection, place=tmp_path, expected={})
-        faults = [*counters_agree(evidence), *events_agree(evidence), *_passed_limits(evidence)]
+        faults = [
+            *counters_agree(evidence),
+            *events_agree(evidence),
+            *use_agrees(evidence),
+            *_passed_limits(evidence),
+        ]
         faults += _lost_matches(evidence, matches)
     assert faults == []
 

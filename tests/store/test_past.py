@@ -1,7 +1,5 @@
 """The use of shares by hour, and failed attempts by day and person, of the last weeks."""
 
-from typing import Any
-
 import pytest
 
 from pilotage.flow.loops.work_samples import WorkRecorder
@@ -9,7 +7,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store import ShareSample, Store
-from pilotage.store.jobs import daily_failures, daily_use
+from pilotage.store.jobs import daily_failures
 from pilotage.store.jobs.daily_failures import OTHERS
 from pilotage.store.jobs.work_quarters import QUARTER, WorkOf
 from pilotage.store.past import KEPT
@@ -107,59 +105,6 @@ def test_the_use_of_a_share_is_the_mean_of_its_hours(store: Store) -> None:
     assert sum(one.time % (6 * 3600) for one in long) == 0
     store.past.forget(hour + KEPT + 3600)
     assert len(store.past.shares(0, DAY)) == 4
-
-
-def run(store: Store, task: int, target: J, changes: dict[str, Any], time: float = NOW) -> int:
-    """Let a job of a task run at a queue, and end its attempt."""
-    (job,) = new_jobs(store, task, 1, time - 100)
-    at = {"queue": "CERN-q"}
-    store.commit(decision(move("job", [job], J.DEFINED, J.ACTIVATED, at), time=time), "broker")
-    steps: list[tuple[J, J, dict[str, Any]]] = [
-        (J.ACTIVATED, J.SENT, {}),
-        (J.SENT, J.RUNNING, {"started": time - 60}),
-        (J.RUNNING, target, changes),
-    ]
-    for source, to, more in steps:
-        store.commit(decision(move("job", [job], source, to, more), time=time), "test")
-    store.add_measurements()
-    return job
-
-
-def test_use_is_added_up_with_its_loss_by_cause(store: Store) -> None:
-    mine, theirs = new_task(store), new_task(store, BOB)
-    good = run(store, mine, J.HOLDING, {"wall_seconds": 50.0, "cpu_seconds": 40.0})
-    run(store, mine, J.CANCELLED, {}, NOW + DAY)
-    run(store, theirs, J.FAILED, {"wall_seconds": 10.0, "exit_code": 1, "error": "x"})
-    by_task = store.past.usage(None, NOW, "task")
-    assert [(row.task, row.attempts, row.core_seconds, row.lost_seconds) for row in by_task.rows] == [
-        (mine, 2, 110.0, 60.0),
-        (theirs, 1, 10.0, 10.0),
-    ]
-    assert [(loss.cause, loss.lost_seconds) for loss in by_task.lost] == [
-        ("cancelled", 60.0),
-        ("output", 10.0),
-    ]
-    by_day = store.past.usage(ALICE, NOW, "day")
-    assert [(row.time, row.core_seconds) for row in by_day.rows] == [(DAY_OF_NOW + DAY, 60), (DAY_OF_NOW, 50)]
-    assert by_day.total.cpu_seconds == 40
-    failed = move("job", [good], J.HOLDING, J.FAILED, {"error": "no storage took it"})
-    store.commit(decision(failed, time=NOW), "test")
-    store.add_measurements()
-    (queue,) = store.past.usage(ALICE, NOW, "queue").rows
-    assert (queue.queue, queue.attempts, queue.core_seconds, queue.lost_seconds) == ("CERN-q", 2, 110, 110)
-    store.past.forget(NOW + KEPT + DAY)
-    assert store.past.usage(None, 0, "day").total.attempts == 1
-
-
-def test_a_person_with_many_tasks_takes_no_more_rows_of_use_than_allowed(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(daily_use, "MOST_OF_PERSON", 1)
-    first, second = new_task(store), new_task(store)
-    for task in (first, second, first):
-        run(store, task, J.HOLDING, {"wall_seconds": 50.0})
-    rows = store.past.usage(ALICE, NOW, "task").rows
-    assert [(row.task, row.core_seconds) for row in rows] == [(first, 100.0), (0, 50.0)]
 
 
 def test_running_and_finished_jobs_are_sampled_for_site_person_and_task(store: Store) -> None:

@@ -76,13 +76,18 @@ FAILURE_HISTORY = {
     "failures": [_all(str, "error queue") | {"attempts": int, "time": float}],
     "left_out": int,
 }
-_USE = _all(str, "name queue") | _all(float, "core_seconds cpu_seconds lost_seconds time")
-_USE |= _all(int, "attempts task")
+_USE = _all(str, "cause group name person queue share site vo") | _all(int, "attempts task")
+_USE |= _all(
+    float,
+    "asked_memory core_seconds cpu_seconds gpu_seconds hs23_seconds lost_seconds peak_memory read_bytes"
+    " saved_memory time used_memory written_bytes",
+)
 USAGE = {
-    "by": str,
+    "by": [str],
     "left_out": int,
     "since": float,
-    "lost": [_all(str, "cause what") | {"lost_seconds": float}],
+    "until": float,
+    "lost": [_all(str, "cause culprit what") | {"lost_seconds": float}],
     "rows": [_USE],
     "total": _USE,
 }

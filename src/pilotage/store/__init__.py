@@ -35,14 +35,14 @@ from pilotage.store.history.event_log import Ends, LoggedEvent, TaskOwner
 from pilotage.store.history.events import EventKind
 from pilotage.store.history.history import EventView, Unknown
 from pilotage.store.jobs.daily_failures import DailyFailures, FailureHistory
-from pilotage.store.jobs.daily_use import Use, UseBy, UseReport
 from pilotage.store.jobs.failures import FailedGroup
 from pilotage.store.jobs.lists import JobPage, JobSort, ListedJob, UseAtQueue
 from pilotage.store.jobs.logs import StoredLog
 from pilotage.store.jobs.table import JobDetails, JobView
+from pilotage.store.jobs.use_report import MOST_ROWS, Use, UseQuery, UseReport
 from pilotage.store.jobs.waiting import Waiting
 from pilotage.store.jobs.work_quarters import WorkCounts, WorkNow, WorkOf, WorkQuarter, WorkSample
-from pilotage.store.past import step_of
+from pilotage.store.past import USE_KEPT, step_of
 from pilotage.store.people.notification_settings import PersonNotify
 from pilotage.store.people.notifications import NotificationView
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
@@ -63,8 +63,10 @@ from pilotage.store.worlds.parts import Pass
 __all__ = [
     "ARCHIVE",
     "HINDRANCES",
+    "MOST_ROWS",
     "OUTAGE",
     "SERVES_A_CALLER",
+    "USE_KEPT",
     "ArchivedElsewhere",
     "BadCursor",
     "DailyFailures",
@@ -135,7 +137,7 @@ __all__ = [
     "UnreleasedStore",
     "Use",
     "UseAtQueue",
-    "UseBy",
+    "UseQuery",
     "UseReport",
     "Waiting",
     "WorkCounts",

@@ -1,20 +1,26 @@
-"""The last weeks of the store: the use of shares by hour, failed attempts and use by day; a day of work."""
+"""The past of the store: use by day; for weeks attempts, failed ones and shares; a day of work."""
 
 from collections.abc import Iterable, Sequence
 
-from pilotage.model.records.use import LOSSES
+from sqlalchemy import Connection
+
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
-from pilotage.store.jobs import daily_failures, daily_use, work_quarters
+from pilotage.store.history.settled_numbers import SettledNumbers
+from pilotage.store.jobs import daily_failures, daily_use, ended_attempts, use_report, work_quarters
 from pilotage.store.jobs.daily_failures import FailureHistory
-from pilotage.store.jobs.daily_use import UseBy, UseReport
+from pilotage.store.jobs.use_report import UseQuery, UseReport
 from pilotage.store.jobs.work_quarters import WorkCounts, WorkOf, WorkQuarter, WorkSample
 from pilotage.store.people import share_hours
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
+from pilotage.store.queues.queues_then import QueuesThen
 
 KEPT = 30 * DAY
-"""Seconds for which the store keeps all of it."""
+"""Seconds for which the store keeps all of it but work, and days of use with their tasks."""
+
+USE_KEPT = 400 * DAY
+"""Seconds for which it keeps days of use: the same month of the last year is still there."""
 
 LONG_STEP = 6
 """Hours to sum into one value for a period of more than a week."""
@@ -30,6 +36,20 @@ class Past:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._attempts = SettledNumbers(database, ended_attempts.ended_attempts.c.id, ended_attempts.SEQUENCE)
+        self._queues = QueuesThen()
+
+    def add_attempts(self) -> None:
+        """Add the attempts that ended since the last time to their days, and to the metrics."""
+        newest = self._attempts.newest()
+        if self._database.read(ended_attempts.added) >= newest:
+            return
+
+        def write(connection: Connection) -> bool:
+            return daily_use.add(connection, newest, self._queues.reader(connection))
+
+        while self._database.write(write, alone=False):
+            pass
 
     def add_sample(self, samples: Sequence[ShareSample], time: float) -> None:
         """Add what shares use at a time (s since 1970)."""
@@ -48,12 +68,15 @@ class Past:
         return self._database.read(lambda connection: work_quarters.read(connection, kind, name, after))
 
     def forget(self, now: float) -> None:
-        """Delete everything older than ``KEPT``, and work older than a day."""
-        self._database.write(lambda connection: work_quarters.forget(connection, now))
-        before = now - KEPT
-        self._database.write(lambda connection: share_hours.forget(connection, before))
-        self._database.write(lambda connection: daily_failures.forget(connection, before))
-        self._database.write(lambda connection: daily_use.forget(connection, before))
+        """Delete work older than a day, use older than ``USE_KEPT``, and all else older than ``KEPT``."""
+        write, before = self._database.write, now - KEPT
+        write(lambda connection: work_quarters.forget(connection, now))
+        write(lambda connection: share_hours.forget(connection, before))
+        write(lambda connection: daily_failures.forget(connection, before))
+        write(lambda connection: daily_use.forget(connection, now - USE_KEPT, before))
+        # One batch at a time, so that others write in between.
+        while write(lambda connection: ended_attempts.forget(connection, before)):
+            pass
 
     def shares(self, after: float, now: float) -> list[ShareSpan]:
         """Return the use of each share since a time, by hour; by six hours for more than a week."""
@@ -64,6 +87,6 @@ class Past:
         """Return the failed attempts by day since a time: of one person, or of all if None."""
         return self._database.read(lambda connection: daily_failures.read(connection, owner, after))
 
-    def usage(self, owner: Identity | None, after: float, by: UseBy) -> UseReport:
-        """Return what a person's attempts used, or everybody's, since the day of a time."""
-        return self._database.read(lambda connection: daily_use.read(connection, owner, after, by, LOSSES))
+    def usage(self, query: UseQuery) -> UseReport:
+        """Return what attempts used that ended in some days."""
+        return self._database.read(lambda connection: use_report.read(connection, query))

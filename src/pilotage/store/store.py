@@ -35,7 +35,7 @@ from pilotage.store.history.event_log import EventLog
 from pilotage.store.history.events import NewEvents, log_transitions, meanings
 from pilotage.store.history.history import Entries, TransitionKinds
 from pilotage.store.history.stuck import StuckQueries
-from pilotage.store.jobs import daily_failures, daily_use, log_volumes
+from pilotage.store.jobs import daily_failures, log_volumes
 from pilotage.store.jobs.counters import fold
 from pilotage.store.jobs.lists import JobLists
 from pilotage.store.jobs.logs import Logs
@@ -171,7 +171,10 @@ class Store:
         )
 
     def add_measurements(self) -> None:
-        """Add this process's measurements to the store. Keep them for the next time if that fails."""
+        """Add this process's measurements to the store, and ended attempts of all processes to their days.
+
+        Keep them for the next time if that fails.
+        """
         sums, latest = self.measurements.take()
 
         def write(connection: Connection) -> None:
@@ -179,7 +182,6 @@ class Store:
                 connection, {key: sums[key] for key in sums if key.name in MEASURES}, latest
             )
             daily_failures.add(connection, sums)
-            daily_use.add(connection, sums)
             log_volumes.add(connection, sums)
 
         try:
@@ -187,6 +189,7 @@ class Store:
         except BaseException:
             self.measurements.add(sums)
             raise
+        self.past.add_attempts()
 
     def noted_breakers(self) -> dict[NotedKey, BreakerState]:
         """Return the last state that each circuit breaker's events reported, without closed ones."""

@@ -1,8 +1,10 @@
 """Show what jobs used."""
 
+import csv
+import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -10,95 +12,211 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput
 from pilotage.cli.terminal.output import Column, Json, echo, show, show_json
-from pilotage.model.values.durations import begin_of
-from pilotage.model.values.phrases import core_time, day, percent, plural
+from pilotage.model.records.use import DIMENSIONS
+from pilotage.model.values.durations import DAY, HOUR, begin_of
+from pilotage.model.values.phrases import core_time, day, percent, plural, size
 
-app = typer.Typer()
+app = typer.Typer(invoke_without_command=True)
 
+MOST_ROWS = 10_000
+"""Most rows of a document; a table has 500."""
 
-class By(StrEnum):
-    """The subject of each row."""
-
-    DAY = "day"
-    TASK = "task"
-    QUEUE = "queue"
-
-
-_USE = (
-    Column("core time", number=True),
-    Column("efficiency", number=True),
-    Column("lost", number=True),
-    Column("attempts", number=True),
-)
 _LOSSES = (Column("lost", number=True), Column("part", number=True), Column("why"))
+_SUMS = (
+    *("attempts", "core_seconds", "hs23_seconds", "gpu_seconds", "cpu_seconds", "lost_seconds"),
+    *("asked_memory", "used_memory", "saved_memory", "peak_memory", "read_bytes", "written_bytes"),
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-@app.command(epilog="Example: pilotage usage --by task --since 30d")
+@app.callback(epilog="Example: pilotage usage --by task,cause --since 30d")
 def usage(
-    by: Annotated[By, typer.Option(help="Rows by day, task or queue.")] = By.DAY,
+    context: typer.Context,
+    by: Annotated[
+        str, typer.Option(help=f"Rows by one or more, with commas: {', '.join(DIMENSIONS)}.")
+    ] = "day",
     since: Annotated[
-        str, typer.Option(help="The first day: 3d, or 2026-11-30. The server keeps 30 days.")
+        str, typer.Option(help="The first day: 3d, or 2026-11-30. The server keeps 400 days.")
     ] = "7d",
+    until: Annotated[str, typer.Option(help="The last day; today, if you leave it out.")] = "",
     mine: Annotated[bool, typer.Option("--mine", help="Only your own, also for an operator.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print the rows as CSV, in s, bytes and MB s.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """Show the core hours of your jobs, their efficiency, and the lost ones; an operator sees all.
 
     Efficiency is CPU time by core time. An attempt counts on the day (UTC) of its end, after 10 s at
-    most. Lost are attempts that failed or were cancelled.
+    most. Lost are attempts that failed or were cancelled. Time in which pilots had no attempt does not
+    count.
     """
-    try:
-        begin = begin_of(since, time.time(), UTC)
-    except ValueError as error:
-        raise BadInput(f"--since {since}: {error}") from None
+    if context.invoked_subcommand:
+        return
+    if as_csv and json_output:
+        raise BadInput("--csv or --json, not both")
+    dimensions, (begin, end) = _dimensions(by), span_of(since, until)
+    limit = MOST_ROWS if as_csv or json_output else None
     with connect() as client:
-        answer = client.usage(by=str(by), since=max(begin, 1.0), mine=mine)
+        answer = client.usage(by=dimensions, since=begin, until=end, mine=mine, limit=limit)
     if json_output:
         show_json(answer)
         return
-    total = answer["total"]
-    if not total["attempts"]:
-        echo(f"No attempt has ended since {day(answer['since'])}. Those that run count when they end.")
-        return
-    echo(_sentence(answer))
-    rows = [(_name(by, row), *_cells(row)) for row in answer["rows"]]
-    show((Column(str(by)), *_USE), rows, "")
+    if as_csv:
+        _show_csv(dimensions, answer["rows"])
+    else:
+        _show(dimensions, answer)
     if answer["left_out"]:
         echo(f"and {plural(answer['left_out'], 'more row')}", err=True)
+
+
+def _dimensions(by: str) -> list[str]:
+    words = [word.strip() for word in by.split(",")]
+    if unknown := [word for word in words if word not in DIMENSIONS]:
+        raise BadInput(f"--by {unknown[0] or 'nothing'}: choose from {', '.join(DIMENSIONS)}")
+    return [dimension for dimension in DIMENSIONS if dimension in words]
+
+
+def span_of(since: str, until: str) -> tuple[float, float | None]:
+    """Return the first moment and the last one, if any (s since 1970). Raises ``BadInput``."""
+    begin, end = max(_moment("--since", since), 1.0), _moment("--until", until) if until else None
+    if end is not None and begin > end:
+        raise BadInput(f"--since {since} is after --until {until}")
+    return begin, end
+
+
+def _moment(option: str, text: str) -> float:
+    try:
+        return begin_of(text, time.time(), UTC)
+    except ValueError as error:
+        raise BadInput(f"{option} {text}: {error}") from None
+
+
+def _show(dimensions: Sequence[str], answer: Any) -> None:
+    total = answer["total"]
+    if not total["attempts"]:
+        echo(f"No attempt has ended {_span(answer)}. Those that run count when they end.")
+        return
+    echo(_sentence(answer))
+    if total["asked_memory"]:
+        echo(_memory(total))
+    columns = [column for column in _COLUMNS if column.is_shown(total)]
+    show(
+        [
+            *(Column(name) for name in dimensions),
+            *(Column(one.title, one.essential, True) for one in columns),
+        ],
+        [
+            (*(_name(name, row) for name in dimensions), *(column.cell(row) for column in columns))
+            for row in answer["rows"]
+        ],
+        "",
+    )
     if answer["lost"]:
         echo("")
         lost = total["lost_seconds"]
         show(_LOSSES, [_loss(loss, lost) for loss in answer["lost"]], "")
 
 
+def _span(answer: Any) -> str:
+    first, last = day(answer["since"]), day(answer["until"] - DAY)
+    return f"since {first}" if last >= day(time.time()) else f"from {first} to {last}"
+
+
 def _sentence(answer: Any) -> str:
     total = answer["total"]
     core, lost = total["core_seconds"], total["lost_seconds"]
     efficiency = percent(total["cpu_seconds"], core)
-    words = f"{core_time(core)} of core time since {day(answer['since'])}"
+    words = f"{core_time(core)} of core time {_span(answer)}"
     words += f", efficiency {efficiency}" if efficiency else ""
     return (
         f"{words}; lost: {core_time(lost)} ({percent(lost, core)})" if lost else f"{words}; nothing was lost"
     )
 
 
-def _name(by: By, row: Any) -> str:
-    if by is By.DAY:
-        return day(row["time"])
-    if by is By.QUEUE:
-        return str(row["queue"]) or "none"
-    return f"{row['task']} {row['name']}".rstrip() if row["task"] else "further tasks"
+def _memory(total: Any) -> str:
+    """Return how much memory attempts asked for, the used part, and what better requests would save."""
+    asked, saved = total["asked_memory"], total["saved_memory"]
+    words = f"memory: {_gigabytes(asked)} asked, {percent(total['used_memory'], asked)} of it used"
+    return f"{words}; better requests would save {_gigabytes(saved)}" if saved else words
 
 
-def _cells(row: Any) -> tuple[object, ...]:
-    core, lost = row["core_seconds"], row["lost_seconds"]
-    return (
-        core_time(core),
-        percent(row["cpu_seconds"], core),
-        core_time(lost) if lost else "",
-        row["attempts"],
-    )
+def _gigabytes(seconds: float) -> str:
+    """Return memory times time, from MB s."""
+    return f"{seconds / 1000 / HOUR:,.1f} GB h"
+
+
+class _UseColumn:
+    """A column of numbers. One that is not ``always`` there needs a value in the total."""
+
+    def __init__(
+        self, title: str, of: str, cell: Callable[[Any], object], always: bool = False, essential: bool = True
+    ) -> None:
+        self.title, self.cell, self.essential = title, cell, essential
+        self._of, self._always = of, always
+
+    def is_shown(self, total: Mapping[str, Any]) -> bool:
+        """Return whether the table has it."""
+        return self._always or bool(total[self._of])
+
+
+_COLUMNS = (
+    _UseColumn("core time", "core_seconds", lambda row: core_time(row["core_seconds"]), always=True),
+    _UseColumn("HS23 h", "hs23_seconds", lambda row: f"{row['hs23_seconds'] / HOUR:,.1f}", essential=False),
+    _UseColumn("GPU time", "gpu_seconds", lambda row: core_time(row["gpu_seconds"])),
+    _UseColumn(
+        "efficiency",
+        "core_seconds",
+        lambda row: percent(row["cpu_seconds"], row["core_seconds"]),
+        always=True,
+    ),
+    _UseColumn(
+        "lost",
+        "lost_seconds",
+        lambda row: core_time(row["lost_seconds"]) if row["lost_seconds"] else "",
+        always=True,
+    ),
+    _UseColumn(
+        "memory used",
+        "asked_memory",
+        lambda row: percent(row["used_memory"], row["asked_memory"]),
+        essential=False,
+    ),
+    _UseColumn("most", "asked_memory", lambda row: f"{row['peak_memory']:,.0f} MB", essential=False),
+    _UseColumn("read", "read_bytes", lambda row: size(row["read_bytes"]), essential=False),
+    _UseColumn("written", "written_bytes", lambda row: size(row["written_bytes"]), essential=False),
+    _UseColumn("attempts", "attempts", lambda row: row["attempts"], always=True),
+)
+
+
+def _name(dimension: str, row: Any) -> str:
+    """Return a row's value of a dimension."""
+    match dimension:
+        case "day":
+            return day(row["time"])
+        case "person" if row["vo"]:
+            return f"{row['person']} ({row['vo']})"
+        case "task":
+            return f"{row['task']} {row['name']}".rstrip() if row["task"] else "further tasks"
+        case "cause":
+            return str(row["cause"]) or "ended well"
+    return str(row[dimension]) or "none"
 
 
 def _loss(loss: Any, lost: float) -> tuple[str, str, str]:
     return core_time(loss["lost_seconds"]), percent(loss["lost_seconds"], lost), loss["what"]
+
+
+def _show_csv(dimensions: Sequence[str], rows: Sequence[Any]) -> None:
+    """Print rows with plain numbers. A name that a spreadsheet would take for a formula begins with '."""
+    more = {"person": ("person", "vo"), "task": ("task", "name")}
+    names = list(dict.fromkeys(part for name in dimensions for part in more.get(name, (name,))))
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow([*names, *_SUMS])
+    for row in rows:
+        cells = (day(row["time"]) if name == "day" else row[name] for name in names)
+        out.writerow([*map(_harmless, cells), *(row[name] for name in _SUMS)])
+
+
+def _harmless(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

@@ -1,6 +1,6 @@
 """Requests about the server: the federation, tokens, secrets, the world and the server's health."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pilotage.client.records import Record, Table
@@ -127,12 +127,25 @@ class AsyncAdministration(AsyncApi):
         """Return failed attempts by day, error and queue over some days: your own, or everybody's."""
         return await self._record("/failures", FAILURE_HISTORY, None, days=days)
 
-    async def usage(self, *, by: str = "day", since: float | None = None, mine: bool = False) -> Record:
-        """Return what attempts used, yours or everybody's: ``rows`` by day, task or queue, and ``lost``.
+    async def usage(
+        self,
+        *,
+        by: str | Sequence[str] = "day",
+        since: float | None = None,
+        until: float | None = None,
+        mine: bool = False,
+        limit: int | None = None,
+    ) -> Record:
+        """Return what attempts used, yours or everybody's: ``rows`` by dimensions, ``total`` and ``lost``.
 
-        ``since`` is in s since 1970 UTC; None: seven days ago. An attempt counts when it has ended.
+        Dimensions: day, person, vo, group, site, queue, task, share, cause. ``since`` and ``until`` are in s
+        since 1970 UTC, and their days count whole; None: seven days ago, and now. An attempt counts when it
+        has ended. There are 500 rows at most, or ``limit``.
         """
-        return await self._record("/usage", USAGE, None, by=by, since=since, mine=mine or None)
+        words = by if isinstance(by, str) else ",".join(by)
+        return await self._record(
+            "/usage", USAGE, None, by=words, since=since, until=until, mine=mine or None, limit=limit
+        )
 
     async def kept_worlds(self) -> Table[Record]:
         """Return the worlds of decisions that the server kept, oldest first."""

@@ -40,18 +40,23 @@ FAILED_PASSES = Measurement("loop_passes_failed", ("loop",), "Passes of loops th
 REQUESTS = Measurement("requests", ("method", "route", "status"), "Answered requests.")
 REQUEST_SECONDS = Measurement("request_seconds", ("method", "route"), "Seconds until answers began.", SHORT)
 
+_OF_USE = ("queue", "share")
+USED_CORE_SECONDS = Measurement("used_core_seconds", _OF_USE, "Seconds that ended attempts ran, times cores.")
+USED_HS23_SECONDS = Measurement("used_hs23_seconds", _OF_USE, "The same, times the HS23 of each core.")
+USED_GPU_SECONDS = Measurement("used_gpu_seconds", _OF_USE, "Seconds that ended attempts ran, times GPUs.")
+USED_CPU_SECONDS = Measurement("used_cpu_seconds", _OF_USE, "CPU seconds of ended attempts.")
+LOST_CORE_SECONDS = Measurement(
+    "lost_core_seconds", ("queue", "cause"), "Core seconds of attempts that did not end well, by cause."
+)
+READ_BYTES = Measurement("read_bytes", _OF_USE, "Bytes of inputs of ended attempts.")
+WRITTEN_BYTES = Measurement("written_bytes", _OF_USE, "Bytes of outputs of ended attempts.")
+
 FAILED_ATTEMPTS = Measurement(
     "failed_attempts",
     ("day", "task", "queue", "error", "example"),
     "Attempts of jobs that failed, by day and error.",
 )
 """No time series: errors have too many values. The store adds them up by day, person, queue and error."""
-
-USE = Measurement(
-    "use_seconds", ("day", "task", "queue", "cause", "part"), "What attempts used, by day and why it is lost."
-)
-"""No time series: tasks are too many. The store adds it up by day, person, task, queue and cause. The parts
-are ``attempts``, ``core_seconds``, ``cpu_seconds`` and ``lost_seconds``."""
 
 KEPT_LOGS = Measurement("kept_log_bytes", ("vo", "owner"), "Bytes of logs that were kept.")
 """No time series: people are too many. The store adds them up in a table of its own."""
@@ -60,6 +65,8 @@ MEASURES = {
     measure.name: measure
     for measure in (
         *(ATTEMPTS, JOB_WAITS, JOB_RUNS, ENDED_TRANSFERS, TRANSFERRED_BYTES, ENDED_PILOTS, EMPTY_PILOTS),
+        *(USED_CORE_SECONDS, USED_HS23_SECONDS, USED_GPU_SECONDS, USED_CPU_SECONDS, LOST_CORE_SECONDS),
+        *(READ_BYTES, WRITTEN_BYTES),
         *(COMMITS, STORE_RETRIES, PASSES, LOOP_LAGS, FAILED_PASSES, REQUESTS, REQUEST_SECONDS),
     )
 }

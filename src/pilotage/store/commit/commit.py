@@ -41,6 +41,7 @@ from pilotage.store.history.decisions import CommitChoices, Documents
 from pilotage.store.history.events import BY_A_PERSON, LOGGED, NO_TASK, NewEvents
 from pilotage.store.history.history import Entries
 from pilotage.store.history.numbers import Numbers
+from pilotage.store.jobs import ended_attempts
 from pilotage.store.jobs.counters import KEY_COLUMNS, Deltas, LightDeltas
 from pilotage.store.people.tokens import refuse_tasks_of_closed, tokens
 from pilotage.store.queues import advertisements, circuit_breakers
@@ -100,7 +101,8 @@ class Commit:
     """The application of one decision in one transaction.
 
     ``documents`` are the rows of its choices. ``entries`` writes records' histories, ``events`` the log.
-    ``measured`` counts for monitoring. With ``light``, other commits may run beside this one.
+    ``measured`` counts what happened, and collects ended attempts. With ``light``, other commits may run
+    beside this one.
     """
 
     def __init__(
@@ -158,6 +160,8 @@ class Commit:
         self._revoke_tokens()
         self._last_seen.write()
         self._deltas.write(self._connection)
+        if self._measured.ended:
+            ended_attempts.write(self._connection, self._measured.ended)
         # Write events last, so that their readers wait only briefly.
         self._events.write(self._connection)
         return Committed(

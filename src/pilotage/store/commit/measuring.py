@@ -1,10 +1,11 @@
-"""Measurements of one commit for monitoring. They count only if the commit succeeds."""
+"""Measurements of one commit, which count only if it succeeds, and the attempts that it ends."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pilotage.model.documents.decision import Move
+from pilotage.model.documents.decision import Creation, Move
+from pilotage.model.records.data import File
 from pilotage.model.records.failures import Failure, ending_of
 from pilotage.model.records.measurements import (
     ATTEMPTS,
@@ -15,7 +16,6 @@ from pilotage.model.records.measurements import (
     JOB_RUNS,
     JOB_WAITS,
     TRANSFERRED_BYTES,
-    USE,
     Measurement,
 )
 from pilotage.model.records.requirements import Requirements
@@ -23,9 +23,10 @@ from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, ENDED, LIVE, Jo
 from pilotage.model.records.use import CANCELLED, OTHER_LOSS, OUTPUT, STORAGE
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.error_lines import last_line, telling_line
-from pilotage.store.commit.working_set import ATTEMPT, ID, KEYS, MEASURED, RAN, STARTED, TASK, Record
+from pilotage.store.commit.working_set import ATTEMPT, ID, KEYS, MEASURED, PILOT, RAN, STARTED, TASK, Record
 from pilotage.store.database.measurements import Measurements
 from pilotage.store.jobs.counters import KEY_COLUMNS
+from pilotage.store.jobs.ended_attempts import NewAttempt
 
 _DONE = (JobState.FINISHED, JobState.MERGING)
 _UNSTORED = (JobState.HOLDING, JobState.TRANSFERRING)
@@ -34,11 +35,12 @@ _RETRIED = "retried"
 
 
 class CommitMeasurements:
-    """The sums of one commit. ``time`` is in s since 1970 UTC."""
+    """The sums of one commit, and the attempts that ``ended`` in it. ``time`` is in s since 1970 UTC."""
 
     def __init__(self, time: float) -> None:
         self._time = time
         self.own = Measurements()
+        self.ended: list[NewAttempt] = []
 
     def moved(self, move: Move, rows: Sequence[Record]) -> None:
         """Measure records before they move. They still have their former queue, share and other labels."""
@@ -96,31 +98,59 @@ class CommitMeasurements:
                 self.own.observe(JOB_RUNS, (_of("job", row, "queue"), outcome), ran)
 
     def _used(self, move: Move, rows: Sequence[Record]) -> None:
-        """Add what attempts used that leave their pilots. It is lost with its cause if none ended well."""
+        """Note attempts that leave their pilots. One is lost, with its cause, if it did not end well."""
         for row in rows:
             values = {**move.changes, **move.own_changes.get(row[ID], {})}
             seconds = values.get("wall_seconds")
             if not isinstance(seconds, int | float):
                 began = row[STARTED] if move.source is JobState.RUNNING else None
                 seconds = 0.0 if began is None else max(0.0, self._time - began)
-            cause = "" if move.target in DONE_JOBS else _cause_of(move, row[ID])
-            cpu = values.get("cpu_seconds")
-            parts = {"attempts": 1.0, "cpu_seconds": cpu if isinstance(cpu, int | float) else 0.0}
             if seconds or move.source is JobState.RUNNING:
-                self._use(row, cause, parts, seconds, lost=seconds if cause else 0.0)
+                cause = "" if move.target in DONE_JOBS else _cause_of(move, row[ID])
+                self._ended(row, cause, float(seconds), values, move.creates.get(row[ID], ()))
 
     def _lost(self, move: Move, rows: Sequence[Record]) -> None:
-        """Add what jobs have lost that did their work, and end before their outputs are stored."""
+        """Note jobs that did their work, and end before their outputs are stored."""
         cause = STORAGE if move.target is JobState.FAILED else CANCELLED
         for row in rows:
-            self._use(row, cause, {}, 0.0, lost=row[RAN] or 0.0)
+            self._ended(row, cause, row[RAN] or 0.0, None, ())
 
-    def _use(self, row: Record, cause: str, parts: Mapping[str, float], ran: float, lost: float) -> None:
-        cores = _cores(_of("job", row, "requirements"))
-        labels = (str(int(self._time // DAY)), str(row[TASK]), _of("job", row, "queue"), cause)
-        for part, value in {**parts, "core_seconds": ran * cores, "lost_seconds": lost * cores}.items():
-            if value:
-                self.own.count(USE, (*labels, part), value)
+    def _ended(
+        self,
+        row: Record,
+        cause: str,
+        seconds: float,
+        values: Mapping[str, Any] | None,
+        creates: Iterable[Creation],
+    ) -> None:
+        """Note an attempt that ended, with its reported ``values``; or without them, that it is lost."""
+        needs = _needs(_of("job", row, "requirements"))
+        reported = values or {}
+        cpu_seconds, max_rss = reported.get("cpu_seconds"), reported.get("max_rss")
+        self.ended.append(
+            NewAttempt(
+                self._time,
+                row[ID],
+                row[ATTEMPT],
+                row[TASK],
+                needs.vo,
+                needs.owner,
+                needs.group,
+                _of("job", row, "share"),
+                _of("job", row, "queue"),
+                cause,
+                values is None,
+                row[PILOT] or 0,
+                row[STARTED] or self._time - seconds,
+                seconds,
+                float(cpu_seconds) if isinstance(cpu_seconds, int | float) else 0.0,
+                needs.cores,
+                needs.gpus,
+                float(needs.memory),
+                float(max_rss) if isinstance(max_rss, int | float) else 0.0,
+                sum([new.size for new in creates if isinstance(new, File)]),
+            )
+        )
 
     def _count(self, measure: Measurement, labels: Iterable[tuple[str, ...]], *more: str) -> None:
         for values, count in Counter(labels).items():
@@ -133,12 +163,15 @@ def _error_of(changes: Mapping[str, Any]) -> tuple[str, str]:
     return ending_of(line), last_line(line)
 
 
-def _cores(requirements: str) -> int:
-    """Return the cores of a job; 1 for unreadable requirements, so that a measurement fails no commit."""
+_UNKNOWN = Requirements(vo="", group="", owner="", cores=1, memory=0, cpu_time=0)
+
+
+def _needs(requirements: str) -> Requirements:
+    """Return the needs of a job; one core for unreadable ones, so that a measurement fails no commit."""
     try:
-        return Requirements.from_text(requirements).cores
+        return Requirements.from_text(requirements)
     except (ValueError, IndexError, TypeError):
-        return 1
+        return _UNKNOWN
 
 
 def _cause_of(move: Move, job: int) -> str:

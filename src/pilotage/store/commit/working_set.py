@@ -14,10 +14,11 @@ from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.jobs.counters import KEY_COLUMNS
 from pilotage.store.records import RECORDS
 
-ID, STATE, ATTEMPT, TASK, CHANGES, SUBMITTER, MEASURED, STARTED, RAN, KEYS = range(10)
+ID, STATE, ATTEMPT, TASK, CHANGES, SUBMITTER, MEASURED, STARTED, RAN, PILOT, KEYS = range(11)
 """Indexes of a record's parts. ``SUBMITTER`` is the server that is to submit a pilot; None once it
-is submitted. ``MEASURED`` is for monitoring. ``STARTED`` and ``RAN`` are the start of a job's attempt and its
-walltime in s, as they were when it was read. The values that count it begin at ``KEYS``."""
+is submitted. ``MEASURED`` is for monitoring. ``STARTED``, ``RAN`` and ``PILOT`` are the start of a job's
+attempt, its walltime in s and its pilot, as they were when it was read. The values that count it begin at
+``KEYS``."""
 
 _MEASURED: Mapping[Kind, str] = {"job": "created", "pilot": "matched"}
 
@@ -147,8 +148,8 @@ def _rows(kind: Kind) -> Select[Any]:
     changes: Any = columns.get("changes", null())
     submitter: Any = case((columns.reference == "", columns.server)) if kind == "pilot" else null()
     measured: Any = columns[_MEASURED[kind]] if kind in _MEASURED else null()
-    started, ran = (columns.get(name, null()) for name in ("started", "wall_seconds"))
-    known = (columns.id, columns.state, columns.attempt, task, changes, submitter, measured, started, ran)
+    of_attempt = (columns.get(name, null()) for name in ("started", "wall_seconds", "pilot"))
+    known = (columns.id, columns.state, columns.attempt, task, changes, submitter, measured, *of_attempt)
     return (
         select(*known, *keys)
         .where(among(columns.id, "ids"))

@@ -1,27 +1,22 @@
 """The log of events for its readers: pages in the order of commits, and where the log ends."""
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
 from cachetools import LRUCache
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, select
 
-from pilotage.store.database.engine import WRITER_SILENCE, Database
+from pilotage.store.database.engine import Database
 from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.history.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, EventKind, events, unpacked
+from pilotage.store.history.events import FORGOTTEN, NO_TASK, SEQUENCE, EventKind, events, unpacked
 from pilotage.store.history.history import KNOWN_MEANINGS, TransitionKind, Unknown, meanings, unknown
 from pilotage.store.history.numbers import numbers
+from pilotage.store.history.settled_numbers import SettledNumbers
 from pilotage.store.tasks.table import tasks
 
 KNOWN_TASKS = 20_000
 """Most tasks with a cached owner."""
-
-LONGEST_COMMIT = 1.5 * WRITER_SILENCE
-"""Seconds for which a reader waits for commits that may still bring earlier events. PostgreSQL ends a silent
-writer sooner."""
 
 _Value = TypeVar("_Value")
 
@@ -32,18 +27,10 @@ _PAGE = (
     .order_by(_e.id)
     .limit(bindparam("most"))
 )
-_LARGEST = select(func.coalesce(func.max(_e.id), 0))
 _FORGOTTEN = select(_n.last).where(_n.kind == FORGOTTEN)
 _MEANINGS = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
 _OWNERS = select(_t.id, _t.owner, _t.vo).where(among(_t.id, "ids"))
 _OWNED = select(_t.id, _t.owner, _t.vo, _t.workflow).where(among(_t.id, "ids"))
-
-_NUMBERED = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {SEQUENCE}"
-_COMMITTING = f"""
-SELECT virtualtransaction FROM pg_locks CROSS JOIN (SELECT {LOCK}) AS events (space, name)
-WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = space::oid
-  AND objid::bigint = name::bigint & 4294967295
-  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 
 
 class TaskOwner(NamedTuple):
@@ -83,43 +70,13 @@ class Ends:
     newest: int
 
 
-class EventLog:
+class EventLog(SettledNumbers):
     """Reads events. After an event was read, none appears before it."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database, _e.id, SEQUENCE)
         self._meanings: LRUCache[int, TransitionKind] = LRUCache(KNOWN_MEANINGS)
         self._owners: LRUCache[int, tuple[str, str]] = LRUCache(KNOWN_TASKS)
-        self._lock = threading.Lock()
-        self._newest = 0
-
-    def visible(self) -> int:
-        """Return the number of the newest visible event. On PostgreSQL earlier ones may still appear."""
-        return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
-
-    def newest(self) -> int:
-        """Return the number of the newest event that can get no new predecessor; 0 if there is none.
-
-        On PostgreSQL it waits for the commits that took a number and are not visible yet.
-        """
-        if not self._database.is_postgresql:
-            return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
-        numbered = int(self._database.look(_NUMBERED, {})[0][0])
-        last = self._newest
-        if numbered <= last:
-            return last
-        # A transaction takes the lock before its first number, and releases it once its events are visible.
-        committing = self._committing()
-        pause, until = 0.002, time.monotonic() + LONGEST_COMMIT
-        while committing:
-            if time.monotonic() > until:
-                return self._newest
-            time.sleep(pause)
-            pause = min(2 * pause, 0.05)
-            committing &= self._committing()
-        with self._lock:
-            self._newest = max(self._newest, numbered)
-            return self._newest
 
     def ends(self) -> Ends:
         """Return the ends of the log. Everything after the last deleted event can be read."""
@@ -140,10 +97,6 @@ class EventLog:
         """Return the owners of the tasks that exist."""
         rows = self._database.read(lambda connection: raw_rows(connection, _OWNED, ids=sorted(tasks)))
         return {row[0]: TaskOwner(*row) for row in rows}
-
-    def _committing(self) -> set[str]:
-        """Return the transactions that may have numbered events and are not visible yet."""
-        return {row[0] for row in self._database.look(_COMMITTING, {})}
 
     def _learn(
         self, connection: Connection, rows: Sequence[Sequence[int]]

@@ -4,9 +4,7 @@ A row is for all records of one task that made the same transition in one commit
 the number of a meaning (what happened, why, and the actor) from their histories (``.history``). So an event
 takes some fifty bytes, even if many jobs moved.
 
-On SQLite the one writer numbers events, so numbers have the order of commits. On PostgreSQL a sequence
-numbers them, and a later number may be committed earlier. So every writer takes a shared lock before its
-first number, and releases it when its commit is visible. Readers wait for that (``history/event_log.py``).
+Numbers have the order of commits (``history/settled_numbers.py``).
 """
 
 import logging
@@ -23,6 +21,7 @@ from pilotage.model.records.work import NewJob, NewTask
 from pilotage.store.database.columns import Id, metadata
 from pilotage.store.database.dialects import AnyConnection, dialect_of
 from pilotage.store.history.history import TransitionKind
+from pilotage.store.history.settled_numbers import TURN
 
 events = Table(
     "events",
@@ -53,12 +52,8 @@ CHANGED_FEDERATION = "in force"
 FORGOTTEN = "forgotten events"
 """The name of the stored number of the last deleted event."""
 
-LOCK = "7236141, hashtext(current_schema())"
-"""The advisory lock that writers of events share on PostgreSQL."""
-
 WRITE = (
-    f"WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared({LOCK}))"
-    " INSERT INTO events (time, meaning, task, records) SELECT new.* FROM turn,"
+    f"{TURN} INSERT INTO events (time, meaning, task, records) SELECT new.* FROM turn,"
     " unnest(%s::float8[], %s::bigint[], %s::bigint[], %s::varchar[]) AS new"
 )
 """The statement that writes events on PostgreSQL. The lock comes first: each row is numbered after it."""

@@ -1,209 +1,220 @@
-"""What attempts used, by day, person, task, queue and cause of loss: table, adding up, and reading.
+"""What attempts used by day, person, group, share, site, queue, cause of loss, and task: tables, adding up.
 
-A person's tasks are as many as they submit. So a day keeps some of each person; further ones are added up.
+The rows of ended attempts are added up once each: the number of the last one that the days have is stored by
+the same transaction. So no kill counts one twice or loses it, and commits that end attempts do not wait for
+each other at a sum.
+
+One table keeps tasks apart, for a month; the other does not, for longer. A person's tasks are as many as they
+submit. So a day keeps some places of each person; the use of further ones is added up.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, delete, func, select
 
-from pilotage.model.records.measurements import USE
+from pilotage.model.records.measurements import (
+    LOST_CORE_SECONDS,
+    READ_BYTES,
+    USED_CORE_SECONDS,
+    USED_CPU_SECONDS,
+    USED_GPU_SECONDS,
+    USED_HS23_SECONDS,
+    WRITTEN_BYTES,
+    Measurement,
+)
 from pilotage.model.values.durations import DAY
-from pilotage.model.values.identity import Identity
-from pilotage.model.values.types import DESCRIBED
+from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, metadata
-from pilotage.store.database.dialects import upsert
-from pilotage.store.database.measurements import Sums
-from pilotage.store.database.rows import among, raw_rows
-from pilotage.store.tasks.table import tasks
-
-UseBy = Literal["day", "task", "queue"]
+from pilotage.store.database.dialects import dialect_of, quoted
+from pilotage.store.database.measurements import MeasuredKey
+from pilotage.store.database.rows import raw_rows
+from pilotage.store.history.numbers import numbers
+from pilotage.store.jobs import ended_attempts
+from pilotage.store.jobs.ended_attempts import ADDED, NewAttempt
+from pilotage.store.queues.queues_then import QueueAt
+from pilotage.store.servers.metrics import add_measurements
 
 MOST_OF_PERSON = 2000
-"""Most rows of a person's day."""
+"""Most rows of a person's day that are kept apart by task, and again by the rest."""
 
 FURTHER = 0
-"""The task of all beyond that, at no queue."""
+"""The task of further ones."""
 
-MOST_READ = 500
-"""Most rows of an answer: the newest days, or those of most core time."""
+MARGIN = 1.1
+"""A better request for memory is what an attempt used, times this."""
 
-_PARTS = ("attempts", "core_seconds", "cpu_seconds", "lost_seconds")
-_KEY = ("day", "vo", "owner", "task", "queue", "cause")
-
-daily_use = Table(
-    "daily_use",
-    metadata,
-    # Days since 1970.
-    Column("day", Integer, primary_key=True, autoincrement=False),
-    Column("vo", String, primary_key=True),
-    Column("owner", String, primary_key=True),
-    Column("task", Id, primary_key=True, autoincrement=False),
-    Column("queue", String, primary_key=True),
-    Column("cause", String, primary_key=True),
-    *(Column(part, Double, nullable=False) for part in _PARTS),
+PARTS = (
+    *("attempts", "core_seconds", "hs23_seconds", "gpu_seconds", "cpu_seconds", "lost_seconds"),
+    *("asked_memory", "used_memory", "saved_memory", "read_bytes", "written_bytes"),
 )
+"""Sums of a row. Memory is in MB s."""
 
-_u, _t = daily_use.c, tasks.c
-_OWNERS = select(_t.id, _t.vo, _t.owner).where(among(_t.id, "ids"))
-_OF_PERSON = (
-    select(_u.task, _u.queue)
-    .where(_u.day == bindparam("its_day"), _u.vo == bindparam("its_vo"), _u.owner == bindparam("its_owner"))
-    .distinct()
-)
-_OLD = delete(daily_use).where(_u.day < bindparam("before"))
-_ADD = upsert(
-    daily_use, _KEY, (*_KEY, *_PARTS), {part: f"daily_use.{part} + excluded.{part}" for part in _PARTS}
-)
-_SUMS = tuple(func.sum(_u[part]).label(part) for part in _PARTS)
-_NAMES = select(_t.id, _t.name).where(among(_t.id, "ids"))
+PEAK = "peak_memory"
+"""The most memory that an attempt used, in MB."""
+
+_PERSON, _PLACE, _CAUSE = ("day", "vo", "owner"), ("group", "share", "site", "queue"), "cause"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """What attempts used that ended: of a day, a task, a queue, or in all. Times in s."""
-
-    __pydantic_config__ = DESCRIBED
-
-    time: float = 0
-    """When the day begins, in s since 1970 UTC; 0: the row is of no day."""
-    task: int = 0
-    """The task; 0: the row is of no task, or of further ones."""
-    name: str = ""
-    """The name of the task; empty: it is archived or deleted, or the row is of no task."""
-    queue: str = ""
-    """The queue; empty: the row is of none."""
-    attempts: int
-    """Attempts that ended."""
-    core_seconds: float
-    """The time that they ran, times the cores of each."""
-    cpu_seconds: float
-    """CPU time of their payloads. As a part of ``core_seconds`` it is their efficiency."""
-    lost_seconds: float
-    """Core time of those that did not end well."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """Core time that attempts lost for one cause."""
-
-    __pydantic_config__ = DESCRIBED
-
-    cause: str
-    """The kind of the failure, ``cancelled`` or ``other``."""
-    what: str
-    """What happened to them, in words."""
-    lost_seconds: float
-    """Core time, in s."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseReport:
-    """What attempts used, all together and by day, task or queue, and why some of it is lost."""
-
-    __pydantic_config__ = DESCRIBED
-
-    since: float
-    """From the beginning of this day on, in s since 1970 UTC."""
-    by: UseBy
-    """What the rows are of."""
-    total: Use
-    """All of it."""
-    rows: tuple[Use, ...]
-    """By day, newest first; by task or queue, those of most core time first."""
-    lost: tuple[Loss, ...]
-    """What is lost by cause, most first."""
-    left_out: int
-    """Further rows."""
-
-
-def add(connection: Connection, sums: Sums) -> None:
-    """Add what a process measured to what all have. Use of tasks that are gone is left out."""
-    used: defaultdict[tuple[int, int, str, str], dict[str, float]] = defaultdict(dict)
-    for key, value in sums.items():
-        if key.name == USE.name:
-            time, number, at, why, part = key.labels
-            used[int(time), int(number), at, why][part] = value
-    if not used:
-        return
-    ids = sorted({task for _, task, _, _ in used})
-    owners = {id_: (vo, owner) for id_, vo, owner in raw_rows(connection, _OWNERS, ids=ids)}
-    rows: defaultdict[tuple[Any, ...], dict[str, float]] = defaultdict(lambda: dict.fromkeys(_PARTS, 0.0))
-    places: dict[tuple[int, str, str], set[tuple[int, str]]] = {}
-    for (day, task, queue, cause), parts in sorted(used.items()):
-        if task not in owners:
-            continue
-        person = (day, *owners[task])
-        place = _bounded(connection, places, person, (task, queue))
-        row = rows[(*person, *place, cause)]
-        for part, value in parts.items():
-            row[part] += value
-    if rows:
-        ordered = sorted(rows.items())
-        connection.execute(_ADD, [dict(zip(_KEY, key, strict=True)) | parts for key, parts in ordered])
-
-
-def _bounded(
-    connection: Connection,
-    places: dict[tuple[int, str, str], set[tuple[int, str]]],
-    person: tuple[int, str, str],
-    place: tuple[int, str],
-) -> tuple[int, str]:
-    """Return the task and queue to count in a person's day. Beyond the bound, count them as further ones."""
-    if person not in places:
-        values = dict(zip(("its_day", "its_vo", "its_owner"), person, strict=True))
-        places[person] = {(int(task), queue) for task, queue in raw_rows(connection, _OF_PERSON, **values)}
-    if place not in places[person] and len(places[person]) >= MOST_OF_PERSON:
-        return FURTHER, ""
-    places[person].add(place)
-    return place
-
-
-def forget(connection: Connection, before: float) -> None:
-    """Delete the days before a time (s since 1970 UTC)."""
-    connection.execute(_OLD, {"before": int(before // DAY)})
-
-
-def read(
-    connection: Connection, owner: Identity | None, after: float, by: UseBy, words: Mapping[str, str]
-) -> UseReport:
-    """Return what a person's attempts used, or everybody's, from the day of a time on (s since 1970 UTC).
-
-    ``words`` say what happened to lost attempts, by cause.
-    """
-    first = int(after // DAY)
-    conditions = [_u.day >= first]
-    if owner is not None:
-        conditions += [_u.vo == owner.vo, _u.owner == owner.name]
-    group, lost = _u[by], func.sum(_u.lost_seconds)
-    order = group.desc() if by == "day" else _SUMS[1].desc()
-    grouped = select(group, *_SUMS, func.count().over()).where(*conditions).group_by(group)
-    causes = select(_u.cause, lost).where(*conditions, _u.lost_seconds > 0).group_by(_u.cause)
-    rows = connection.execute(grouped.order_by(order, group).limit(MOST_READ)).all()
-    ids = [row[0] for row in rows] if by == "task" else []
-    names: dict[int, str] = dict(raw_rows(connection, _NAMES, ids=ids)) if ids else {}
-    return UseReport(
-        since=first * DAY,
-        by=by,
-        total=_use({}, connection.execute(select(*_SUMS).where(*conditions)).one()),
-        rows=tuple(_use(_place(by, row[0], names), row[1:-1]) for row in rows),
-        lost=tuple(
-            Loss(cause=cause, what=words.get(cause, cause), lost_seconds=seconds)
-            for cause, seconds in connection.execute(causes.order_by(lost.desc(), _u.cause))
-        ),
-        left_out=int(rows[0][-1]) - len(rows) if rows else 0,
+def _table(name: str, *task: Column[int]) -> Table:
+    return Table(
+        name,
+        metadata,
+        # Days since 1970.
+        Column("day", Integer, primary_key=True, autoincrement=False),
+        *(Column(key, String, primary_key=True) for key in (*_PERSON[1:], *_PLACE)),
+        *task,
+        Column(_CAUSE, String, primary_key=True),
+        *(Column(part, Double, nullable=False) for part in (*PARTS, PEAK)),
+        sqlite_with_rowid=False,
     )
 
 
-def _use(place: Mapping[str, Any], sums: Sequence[Any]) -> Use:
-    attempts, core, cpu, lost = (part or 0.0 for part in sums)
-    return Use(**place, attempts=int(attempts), core_seconds=core, cpu_seconds=cpu, lost_seconds=lost)
+daily_use = _table("daily_use")
+daily_task_use = _table("daily_task_use", Column("task", Id, primary_key=True, autoincrement=False))
+
+Key = tuple[int | str, ...]
+"""The primary key of a row: a person's day, a place, perhaps a task, and a cause."""
 
 
-def _place(by: UseBy, value: Any, names: Mapping[int, str]) -> Mapping[str, Any]:
-    if by == "day":
-        return {"time": value * DAY}
-    return {"task": value, "name": names.get(value, "")} if by == "task" else {"queue": value}
+class _Rows:
+    """What a batch adds to a table, with a bounded number of rows for each person's day."""
+
+    def __init__(self, table: Table, *nothing: int) -> None:
+        self._table, self._nothing = table, nothing
+        c = table.c
+        of_day = [c.day == bindparam("day"), c.vo == bindparam("vo"), c.owner == bindparam("owner")]
+        keys = [column.name for column in table.primary_key]
+        self._count = select(func.count()).where(*of_day)
+        self._keys = select(*(c[key] for key in keys)).where(*of_day)
+        names = (*keys, *PARTS, PEAK)
+        changes = [f"{part} = {table.name}.{part} + excluded.{part}" for part in PARTS]
+        changes.append(
+            f"{PEAK} = CASE WHEN excluded.{PEAK} > {table.name}.{PEAK} THEN excluded.{PEAK}"
+            f" ELSE {table.name}.{PEAK} END"
+        )
+        self._columns = names
+        self._conflict = f" ON CONFLICT ({quoted(keys)}) DO UPDATE SET {', '.join(changes)}"
+        self.forget = delete(table).where(c.day < bindparam("before"))
+
+    def write(self, connection: Connection, rows: dict[Key, list[float]]) -> None:
+        """Add rows to the table."""
+        people: defaultdict[Key, dict[Key, list[float]]] = defaultdict(dict)
+        for key, values in rows.items():
+            people[key[: len(_PERSON)]][key] = values
+        bounded: dict[Key, list[float]] = {}
+        for person, of_person in people.items():
+            for key, values in self._bounded(connection, person, of_person):
+                _add(bounded, key, values)
+        dialect = dialect_of(connection)
+        statement = dialect.insert(self._table, self._columns) + self._conflict
+        dialect.run(connection, statement, [(*key, *values) for key, values in sorted(bounded.items())])
+
+    def _bounded(
+        self, connection: Connection, person: Key, rows: dict[Key, list[float]]
+    ) -> Iterator[tuple[Key, list[float]]]:
+        """Yield the rows of a person's day: beyond the bound without task, then without place."""
+        values = dict(zip(_PERSON, person, strict=True))
+        ((count,),) = raw_rows(connection, self._count, **values)
+        if count + len(rows) <= MOST_OF_PERSON:
+            yield from rows.items()
+            return
+        keys = {tuple(row) for row in raw_rows(connection, self._keys, **values)}
+        end = len(_PERSON) + len(_PLACE)
+        for key, sums in sorted(rows.items()):
+            without_task = (*key[:end], *self._nothing, key[-1])
+            for times, candidate in enumerate((key, without_task), start=1):
+                if candidate in keys or len(keys) < times * MOST_OF_PERSON:
+                    keys.add(candidate)
+                    yield candidate, sums
+                    break
+            else:
+                yield (*person, *([""] * len(_PLACE)), *self._nothing, key[-1]), sums
+
+
+_USE, _TASK_USE = _Rows(daily_use), _Rows(daily_task_use, FURTHER)
+
+
+def _add(rows: dict[Key, list[float]], key: Key, values: Sequence[float]) -> None:
+    """Add to a row. The last value is a maximum."""
+    if (row := rows.get(key)) is None:
+        rows[key] = list(values)
+        return
+    peak = max(row[-1], values[-1])
+    row[:] = [one + other for one, other in zip(row, values, strict=True)]
+    row[-1] = peak
+
+
+def add(connection: Connection, newest: int, queues: QueueAt) -> bool:
+    """Add ended attempts up to a number to their days, and to the metrics: one batch at most.
+
+    Return whether there may be more. No other process adds any until the transaction ends.
+    """
+    after = ended_attempts.added(connection, locking=True)
+    rows = ended_attempts.read(connection, after, newest)
+    if not rows:
+        return False
+    read = ended_attempts.bytes_read(connection, rows)
+    use: dict[Key, list[float]] = {}
+    of_tasks: dict[Key, list[float]] = {}
+    for _, attempt in rows:
+        site, power = queues(attempt.queue, attempt.time)
+        values = _values(attempt, power, read.get(attempt.job, 0))
+        person = (int(attempt.time // DAY), attempt.vo, attempt.owner)
+        place = (attempt.group, attempt.share, site, attempt.queue)
+        _add(use, (*person, *place, attempt.cause), values)
+        _add(of_tasks, (*person, *place, attempt.task, attempt.cause), values)
+    _USE.write(connection, use)
+    _TASK_USE.write(connection, of_tasks)
+    add_measurements(connection, _metrics(use), {})
+    bulk.add(connection, numbers, ("kind",), "last", [(ADDED, rows[-1].id - after)])
+    return len(rows) == ended_attempts.BATCH
+
+
+def _values(attempt: NewAttempt, power: float, read: int) -> tuple[float, ...]:
+    """Return what an attempt adds to ``PARTS``, and ``PEAK``. A later loss adds only that."""
+    core_seconds = attempt.seconds * attempt.cores
+    lost = core_seconds if attempt.cause else 0.0
+    if attempt.is_loss:
+        return tuple([lost if part == "lost_seconds" else 0.0 for part in (*PARTS, PEAK)])
+    asked, used, seconds = attempt.memory, attempt.max_rss, attempt.seconds
+    if not (asked > 0 and used > 0):
+        asked = used = 0.0
+    return (
+        *(1.0, core_seconds, core_seconds * power, seconds * attempt.gpus, attempt.cpu_seconds, lost),
+        *(asked * seconds, used * seconds, max(0.0, asked - MARGIN * used) * seconds),
+        *(float(read), float(attempt.written), used),
+    )
+
+
+_METRICS: Sequence[tuple[Measurement, int]] = tuple(
+    (measure, PARTS.index(part))
+    for measure, part in (
+        (USED_CORE_SECONDS, "core_seconds"),
+        (USED_HS23_SECONDS, "hs23_seconds"),
+        (USED_GPU_SECONDS, "gpu_seconds"),
+        (USED_CPU_SECONDS, "cpu_seconds"),
+        (LOST_CORE_SECONDS, "lost_seconds"),
+        (READ_BYTES, "read_bytes"),
+        (WRITTEN_BYTES, "written_bytes"),
+    )
+)
+
+
+def _metrics(use: dict[Key, list[float]]) -> dict[MeasuredKey, float]:
+    """Return what to add to the metrics."""
+    sums: defaultdict[MeasuredKey, float] = defaultdict(float)
+    names = (*_PERSON, *_PLACE, _CAUSE)
+    for key, values in use.items():
+        words = dict(zip(names, map(str, key), strict=True))
+        for measure, place in _METRICS:
+            if values[place]:
+                labels = tuple([words[label] for label in measure.labels])
+                sums[MeasuredKey(measure.name, labels, "")] += values[place]
+    return sums
+
+
+def forget(connection: Connection, before: float, tasks_before: float) -> None:
+    """Delete the days before a time (s since 1970 UTC), and those with tasks before another one."""
+    connection.execute(_USE.forget, {"before": int(before // DAY)})
+    connection.execute(_TASK_USE.forget, {"before": int(tasks_before // DAY)})

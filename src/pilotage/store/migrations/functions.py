@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from pilotage.store.database.dialects import POSTGRESQL, dialect_of
 from pilotage.store.database.record_columns import listed
-from pilotage.store.history.events import LOCK
+from pilotage.store.history.settled_numbers import LOCK
 from pilotage.store.jobs.table import JOB_COLUMNS
 
 _SPELT = {"DOUBLE": "double precision"}

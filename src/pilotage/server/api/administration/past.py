@@ -13,18 +13,27 @@ from pydantic import BaseModel, Field
 from pilotage.flow.calls.administration.people import last_simulation
 from pilotage.flow.outside.kept_worlds import KeptWorldView
 from pilotage.flow.runtime import Runtime
+from pilotage.model.records.use import DIMENSIONS, UseBy
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.types import DESCRIBED
 from pilotage.server.api.edge.access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, owner_seen
-from pilotage.server.api.edge.answers import answer, documented
+from pilotage.server.api.edge.answers import answer, documented, field_refused
 from pilotage.server.api.edge.dependencies import PREFIX, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.store import FailureHistory, ShareSpan, UseBy, UseReport
+from pilotage.store import (
+    MOST_ROWS,
+    FailureHistory,
+    ShareSpan,
+    UseQuery,
+    UseReport,
+)
 
 router = APIRouter(prefix=PREFIX, tags=["health"], route_class=MeasuredRoute)
 
 MOST_DAYS = 30
 USUAL_DAYS = 7
+
+_BY = rf"^({'|'.join(DIMENSIONS)})(,({'|'.join(DIMENSIONS)})){{0,20}}$"
 
 Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="how many days back")]
 
@@ -115,17 +124,29 @@ def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Respons
 def get_usage(
     caller: Person,
     runtime: TheRuntime,
-    by: Annotated[UseBy, Query(description="what each row is of")] = "day",
+    by: Annotated[str, Query(pattern=_BY, description="what the rows are of, with commas")] = "day",
     since: Annotated[float, Query(ge=0, le=1e11, description="s since 1970 UTC; 0: 7 days ago")] = 0,
+    until: Annotated[float, Query(ge=0, le=1e11, description="s since 1970 UTC; 0: today")] = 0,
     mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="most rows")] = 500,
 ) -> Response:
     """What attempts of the caller's jobs, or for an operator of all jobs, used, and what is lost.
 
-    An attempt counts on the day when it ended, in UTC, 10 s later at most. Days are kept for a month.
+    An attempt counts on the day when it ended, in UTC, 10 s later at most. Both days count whole. Days are
+    kept for 400 days, by task for a month. Time in which pilots had no attempt does not count.
     """
-    after = since or runtime.clock() - USUAL_DAYS * DAY
+    now = runtime.clock()
+    since, until = since or now - USUAL_DAYS * DAY, until or now
+    if since > until:
+        raise field_refused("since", "is after until")
     owner = caller.identity if mine else owner_seen(caller)
-    return answer(runtime.store.past.usage(owner, after, by))
+    query = UseQuery(owner=owner, since=since, until=until, by=dimensions(by), most=limit)
+    return answer(runtime.store.past.usage(query))
+
+
+def dimensions(by: str) -> tuple[UseBy, ...]:
+    """Return the dimensions in a list with commas, each once."""
+    return tuple(dimension for dimension in DIMENSIONS if dimension in by.split(","))
 
 
 @router.get("/worlds", dependencies=[FOR_OPERATORS], responses=documented(KeptWorldList))

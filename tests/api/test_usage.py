@@ -1,0 +1,47 @@
+"""Use over the API: one's own, or everybody's for an operator, by any dimensions."""
+
+from starlette.testclient import TestClient
+
+from pilotage.model.documents.decision import Move
+from pilotage.model.records.states import JobState as J
+
+from .conftest import BOB, NOW, House, Submit, submit_to
+
+
+def run(house: House, task: int, seconds: float, target: J = J.HOLDING) -> None:
+    """Let the jobs of a task run for so many seconds."""
+    jobs = house.activate(task)
+    for source, to in ((J.ACTIVATED, J.SENT), (J.SENT, J.RUNNING), (J.RUNNING, target)):
+        changes = {"wall_seconds": seconds} if source is J.RUNNING else {}
+        house.commit(Move(kind="job", ids=jobs, source=source, target=to, cause="test", changes=changes))
+    house.store.add_measurements()
+
+
+def test_users_see_their_own_use_and_operators_everybodys(
+    house: House, alice: TestClient, operator: TestClient, submit: Submit
+) -> None:
+    run(house, submit(jobs=2), 60)
+    run(house, submit_to(house.as_("user", BOB), jobs=1), 30, J.CANCELLED)
+    told = alice.get("/usage?by=task,person").json()
+    assert told["by"] == ["person", "task"]
+    assert [(row["person"], row["group"], row["attempts"], row["core_seconds"]) for row in told["rows"]] == [
+        ("alice", "", 2, 120.0)
+    ]
+    rows = operator.get("/usage?by=cause&by=person").json()["rows"]
+    assert [(row["person"], row["attempts"]) for row in rows] == [("alice", 2), ("bob", 1)]
+    (lost,) = operator.get("/usage").json()["lost"]
+    assert (lost["cause"], lost["culprit"], lost["lost_seconds"]) == ("cancelled", "", 30.0)
+    assert operator.get("/usage?mine=true").json()["total"]["attempts"] == 0
+    limited = operator.get("/usage?by=person&limit=1").json()
+    assert (len(limited["rows"]), limited["left_out"]) == (1, 1)
+
+
+def test_bad_queries_for_use_are_refused(alice: TestClient) -> None:
+    def status(query: str) -> int:
+        return int(alice.get(f"/usage?{query}").status_code)
+
+    for query in ("by=colour", "by=day,", "by=", "limit=0", "limit=10001", "since=-1", "until=1e12"):
+        assert status(query) == 422, query
+    assert status(f"since={NOW}&until={NOW - 1}") == 422
+    assert "is after until" in alice.get(f"/usage?since={NOW}&until={NOW - 1}").text
+    assert status("by=day,day") == 200
