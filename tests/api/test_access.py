@@ -36,6 +36,7 @@ OPERATORS = {
     ("GET", "/servers"),
     ("GET", "/stuck"),
     ("GET", "/worlds"),
+    ("GET", "/attempts"),
     ("GET", "/simulation"),
     ("POST", "/people/close"),
     ("POST", "/storages/{storage}/move"),

@@ -45,3 +45,25 @@ def test_bad_queries_for_use_are_refused(alice: TestClient) -> None:
     assert status(f"since={NOW}&until={NOW - 1}") == 422
     assert "is after until" in alice.get(f"/usage?since={NOW}&until={NOW - 1}").text
     assert status("by=day,day") == 200
+
+
+def test_operators_read_ended_attempts_in_pages_that_repeat_none(
+    house: House, alice: TestClient, operator: TestClient, submit: Submit
+) -> None:
+    task = submit(jobs=3, cores=2)
+    run(house, task, 60)
+    first = operator.get("/attempts?limit=2").json()
+    (last,) = operator.get(f"/attempts?after={first['next']}").json()["attempts"]
+    assert (len(first["attempts"]), first["more"], first["forgotten"]) == (2, True, 0)
+    assert (last["task"], last["person"], last["vo"], last["site"]) == (task, "alice", "atlas", "north")
+    assert (last["cores"], last["seconds"], last["outcome"], last["core_power"]) == (
+        2,
+        60.0,
+        "finished",
+        10.0,
+    )
+    assert len({one["job"] for one in (*first["attempts"], last)}) == 3
+    assert operator.get(f"/attempts?since={NOW + 1}").json()["attempts"] == []
+    assert operator.get(f"/attempts?after={last['id']}").json()["next"] == last["id"]
+    assert alice.get("/attempts").status_code == 403
+    assert operator.get(f"/attempts?since={NOW}&until={NOW - 1}").status_code == 422

@@ -91,6 +91,10 @@ USAGE = {
     "rows": [_USE],
     "total": _USE,
 }
+_ATTEMPT = _all(str, "cause culprit group node outcome person queue share site vo")
+_ATTEMPT |= _all(int, "attempt cores gpus id job read_bytes task written_bytes")
+_ATTEMPT |= _all(float, "core_power cpu_seconds ended max_rss memory seconds started")
+ATTEMPTS = _all(int, "forgotten next") | {"attempts": [_ATTEMPT], "more": bool}
 EXCERPT = _all([str], "head tail") | _all(int, "left_out lost") | {"stream": str}
 TASK_LOGS = {"jobs": [{"attempt": int, "job": JOB, "logs": [EXCERPT]}], "next": str}
 LOG = {"parts": [_all(int, "end start") | {"text": str}], "size": int, "stream": str}

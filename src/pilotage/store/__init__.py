@@ -34,6 +34,7 @@ from pilotage.store.files.table import OutputView, ReplicaView
 from pilotage.store.history.event_log import Ends, LoggedEvent, TaskOwner
 from pilotage.store.history.events import EventKind
 from pilotage.store.history.history import EventView, Unknown
+from pilotage.store.jobs.attempt_export import AttemptPage
 from pilotage.store.jobs.daily_failures import DailyFailures, FailureHistory
 from pilotage.store.jobs.failures import FailedGroup
 from pilotage.store.jobs.lists import JobPage, JobSort, ListedJob, UseAtQueue
@@ -68,6 +69,7 @@ __all__ = [
     "SERVES_A_CALLER",
     "USE_KEPT",
     "ArchivedElsewhere",
+    "AttemptPage",
     "BadCursor",
     "DailyFailures",
     "DatasetTaken",

@@ -8,7 +8,15 @@ from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
 from pilotage.store.history.settled_numbers import SettledNumbers
-from pilotage.store.jobs import daily_failures, daily_use, ended_attempts, use_report, work_quarters
+from pilotage.store.jobs import (
+    attempt_export,
+    daily_failures,
+    daily_use,
+    ended_attempts,
+    use_report,
+    work_quarters,
+)
+from pilotage.store.jobs.attempt_export import AttemptPage
 from pilotage.store.jobs.daily_failures import FailureHistory
 from pilotage.store.jobs.use_report import UseQuery, UseReport
 from pilotage.store.jobs.work_quarters import WorkCounts, WorkOf, WorkQuarter, WorkSample
@@ -86,6 +94,14 @@ class Past:
     def failures(self, owner: Identity | None, after: float) -> FailureHistory:
         """Return the failed attempts by day since a time: of one person, or of all if None."""
         return self._database.read(lambda connection: daily_failures.read(connection, owner, after))
+
+    def attempts(self, after: int, most: int, since: float, until: float) -> AttemptPage:
+        """Return ended attempts after a number, in an order that stays, of a time (s since 1970 UTC)."""
+        return self._database.read(
+            lambda connection: attempt_export.read(
+                connection, self._queues.reader(connection), after, most, since, until
+            )
+        )
 
     def usage(self, query: UseQuery) -> UseReport:
         """Return what attempts used that ended in some days."""

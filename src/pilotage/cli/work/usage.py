@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.errors import BadInput
 from pilotage.cli.terminal.output import Column, Json, echo, show, show_json
+from pilotage.cli.work.attempt_files import export_files, show_attempts
+from pilotage.cli.work.attempt_formats import FORMATS
 from pilotage.model.records.use import DIMENSIONS
 from pilotage.model.values.durations import DAY, HOUR, begin_of
 from pilotage.model.values.phrases import core_time, day, percent, plural, size
@@ -55,7 +58,7 @@ def usage(
         return
     if as_csv and json_output:
         raise BadInput("--csv or --json, not both")
-    dimensions, (begin, end) = _dimensions(by), span_of(since, until)
+    dimensions, (begin, end) = _dimensions(by), _span_of(since, until)
     limit = MOST_ROWS if as_csv or json_output else None
     with connect() as client:
         answer = client.usage(by=dimensions, since=begin, until=end, mine=mine, limit=limit)
@@ -77,10 +80,11 @@ def _dimensions(by: str) -> list[str]:
     return [dimension for dimension in DIMENSIONS if dimension in words]
 
 
-def span_of(since: str, until: str) -> tuple[float, float | None]:
-    """Return the first moment and the last one, if any (s since 1970). Raises ``BadInput``."""
-    begin, end = max(_moment("--since", since), 1.0), _moment("--until", until) if until else None
-    if end is not None and begin > end:
+def _span_of(since: str, until: str) -> tuple[float | None, float | None]:
+    """Return two moments in s since 1970; None for an empty one. Raises ``BadInput``."""
+    begin = max(_moment("--since", since), 1.0) if since else None
+    end = _moment("--until", until) if until else None
+    if begin is not None and end is not None and begin > end:
         raise BadInput(f"--since {since} is after --until {until}")
     return begin, end
 
@@ -220,3 +224,45 @@ def _show_csv(dimensions: Sequence[str], rows: Sequence[Any]) -> None:
 
 def _harmless(cell: object) -> object:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+@app.command(epilog="Example: pilotage usage export --format apel --to outgoing --checkpoint apel.json")
+def export(
+    format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = "jsonl",
+    since: Annotated[str, typer.Option(help="The first moment: 3d, or 2026-11-30.")] = "",
+    until: Annotated[str, typer.Option(help="The first moment after them.")] = "",
+    folder: Annotated[Path | None, typer.Option("--to", help="A folder for files of 1000 attempts.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file that keeps which attempt is next. It needs --to.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Write ended attempts for accounting elsewhere: as JSON lines, for APEL or for AUDITOR. For operators.
+
+    With a checkpoint each attempt is in one file, also if a run is interrupted: run it again before you
+    take files away. The server keeps attempts for 30 days.
+    """
+    if format_ not in FORMATS:
+        raise BadInput(f"--format {format_}: choose from {', '.join(FORMATS)}")
+    if (folder is None) != (checkpoint is None):
+        raise BadInput("--to and --checkpoint belong together")
+    if json_output and folder is None:
+        raise BadInput("--json needs --to: attempts are printed in their --format")
+    begin, end = _span_of(since, until)
+    with connect() as client:
+        instance = str(client.federation()["name"])
+
+        def read(after: int) -> Any:
+            return client.ended_attempts(after=after, since=begin, until=end)
+
+        def text_of(attempts: Sequence[Any]) -> str:
+            return FORMATS[format_](attempts, instance)
+
+        if folder is None or checkpoint is None:
+            show_attempts(read, text_of)
+            return
+        attempts, files = export_files(folder, format_, checkpoint, read, text_of)
+    if json_output:
+        show_json({"attempts": attempts, "files": files})
+        return
+    echo(f"{plural(attempts, 'attempt')} in {plural(files, 'new file')}", err=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from pilotage.client.records import Record, Table
 from pilotage.client.shapes import (
+    ATTEMPTS,
     CHANGED_FEDERATION,
     FAILURE_HISTORY,
     FEDERATION,
@@ -145,6 +146,24 @@ class AsyncAdministration(AsyncApi):
         words = by if isinstance(by, str) else ",".join(by)
         return await self._record(
             "/usage", USAGE, None, by=words, since=since, until=until, mine=mine or None, limit=limit
+        )
+
+    async def ended_attempts(
+        self,
+        *,
+        after: int = 0,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int | None = None,
+    ) -> Record:
+        """Return ``attempts`` that ended, after a number, for operators: ``next`` is the last one.
+
+        There are 1000 at most, or ``limit``.
+
+        ``since`` and ``until`` are in s since 1970 UTC. The order stays, so no page repeats an attempt.
+        """
+        return await self._record(
+            "/attempts", ATTEMPTS, None, after=after, since=since, until=until, limit=limit
         )
 
     async def kept_worlds(self) -> Table[Record]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from math import inf
 from operator import attrgetter
 from statistics import fmean
 from typing import Annotated
@@ -22,6 +23,7 @@ from pilotage.server.api.edge.dependencies import PREFIX, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
 from pilotage.store import (
     MOST_ROWS,
+    AttemptPage,
     FailureHistory,
     ShareSpan,
     UseQuery,
@@ -32,6 +34,7 @@ router = APIRouter(prefix=PREFIX, tags=["health"], route_class=MeasuredRoute)
 
 MOST_DAYS = 30
 USUAL_DAYS = 7
+MOST_ATTEMPTS = 1000
 
 _BY = rf"^({'|'.join(DIMENSIONS)})(,({'|'.join(DIMENSIONS)})){{0,20}}$"
 
@@ -142,6 +145,23 @@ def get_usage(
     owner = caller.identity if mine else owner_seen(caller)
     query = UseQuery(owner=owner, since=since, until=until, by=dimensions(by), most=limit)
     return answer(runtime.store.past.usage(query))
+
+
+@router.get("/attempts", dependencies=[FOR_OPERATORS], responses=documented(AttemptPage))
+def get_attempts(
+    runtime: TheRuntime,
+    after: Annotated[int, Query(ge=0, lt=2**63, description="the number after which to begin")] = 0,
+    since: Annotated[float, Query(ge=0, le=1e11, description="s since 1970 UTC")] = 0,
+    until: Annotated[float, Query(ge=0, le=1e11, description="s since 1970 UTC; 0: now")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_ATTEMPTS, description="most attempts")] = 1000,
+) -> Response:
+    """Attempts that ended, in an order that stays, for accounting elsewhere.
+
+    A page has no attempt of an earlier one. Attempts appear after 10 s at most, and are kept for 30 days.
+    """
+    if until and since > until:
+        raise field_refused("since", "is after until")
+    return answer(runtime.store.past.attempts(after, limit, since, until or inf))
 
 
 def dimensions(by: str) -> tuple[UseBy, ...]:
