@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+from server import LocalServer
 from workflow import Workflow, newest, outputs, write
 
 from pilotage.client import Client
@@ -35,6 +37,12 @@ def test_a_rule_that_no_queue_can_run_is_refused_with_the_cheapest_change(workfl
     assert workflow.begun() == []
     log = workflow.run("--pilotage-queue", "nowhere", code=1)
     assert "there is no queue 'nowhere'" in log
+
+
+def test_a_folder_that_payloads_cannot_use_is_named(server: LocalServer, tmp_path: Path) -> None:
+    workflow = Workflow(tmp_path, server.environment)
+    write(workflow, 1, "true")
+    assert f"payloads cannot use {tmp_path} at this queue: " in workflow.run(code=1)
 
 
 def test_a_job_that_fails_is_tried_again_with_more_memory(workflow: Workflow, client: Client) -> None:

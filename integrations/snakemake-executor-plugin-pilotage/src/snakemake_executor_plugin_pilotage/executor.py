@@ -178,7 +178,9 @@ class Executor(RemoteExecutor):
     def get_job_exec_prefix(self, job: "JobExecutorInterface") -> str:  # noqa: ARG002
         """Return what a job's command begins with."""
         if self.workflow.storage_settings.assume_common_workdir:
-            return f"cd {shlex.quote(str(self.workflow.workdir_init))}"
+            folder = str(self.workflow.workdir_init)
+            lack = f"payloads cannot use {folder} at this queue: 'Let jobs read your folder' in use-snakemake"
+            return f"cd {shlex.quote(folder)} 2>/dev/null || {{ echo {shlex.quote(lack)} >&2; exit 1; }}"
         return ""
 
     def get_job_args(self, job: "JobExecutorInterface") -> str:
@@ -266,7 +268,7 @@ class Executor(RemoteExecutor):
         if self._session.repeats(job):
             return "", []
         self._logs += 1
-        reason = (job["error"] or f"it was {job.state}").partition("\n")[0]
+        reason = ": ".join(job["error"].splitlines()[:2]) or f"it was {job.state}"
         page = self._session.page(task)
         return f"job {number}: {reason}; {page}, pilotage logs job:{number}", self._save_log(info, number)
 
