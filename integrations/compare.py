@@ -1,12 +1,14 @@
-"""Times a workflow of short jobs on a private Slurm: this executor beside ``cluster-generic``.
+"""Times a workflow of short jobs on a private Slurm: this executor beside ``cluster-generic`` and ``slurm``.
 
     .venv/bin/python integrations/compare.py 300 cluster-generic pilotage cluster-generic pilotage
 
-Both have the same two slots. It needs what ``make test-sites`` and ``make test-integrations`` install.
+All have the same two slots. It needs what ``make test-sites`` and ``make test-integrations`` install; for
+``slurm`` also ``snakemake-executor-plugin-slurm``.
 """
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,13 @@ rule each:
 
 EXECUTORS = {
     "cluster-generic": ["--cluster-generic-submit-cmd", "sbatch --parsable --output=/dev/null"],
+    "slurm": [
+        "--slurm-no-account",
+        "--slurm-status-command",
+        "squeue",
+        "--slurm-init-seconds-before-status-checks",
+        "1",
+    ],
     "pilotage": [],
 }
 
@@ -65,6 +74,15 @@ def slurm(folder: Path) -> Iterator[Slurm]:
         slurm.stop()
 
 
+def with_srun(folder: Path, environment: dict[str, str]) -> dict[str, str]:
+    """Return an environment in which ``srun`` has this Slurm, also without variables ``SLURM_``."""
+    program = folder / "srun"
+    real = shutil.which("srun", path=environment["PATH"])
+    program.write_text(f'#!/bin/sh\nSLURM_CONF={environment["SLURM_CONF"]} exec {real} "$@"\n')
+    program.chmod(0o755)
+    return {**environment, "PATH": f"{folder}:{environment['PATH']}"}
+
+
 def run(executor: str, count: int, server: LocalServer, environment: dict[str, str]) -> dict[str, object]:
     """Run the workflow, and return how long it took."""
     folder = Path(tempfile.mkdtemp(prefix=executor, dir=server.shared))
@@ -74,6 +92,8 @@ def run(executor: str, count: int, server: LocalServer, environment: dict[str, s
     with (folder / "log").open("wb") as log:
         done = subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, check=False)
     seconds = time.monotonic() - begun
+    if done.returncode:
+        sys.stderr.write((folder / "log").read_text()[-3000:])
     outputs = len(list((folder / "out").glob("*.txt")))
     load = round(os.getloadavg()[1], 1)
     result = {"executor": executor, "code": done.returncode, "outputs": outputs}
@@ -84,7 +104,7 @@ def main() -> None:
     """Compare the executors, one after the other."""
     count = int(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="compare-") as place, slurm(Path(place) / "slurm") as batch:
-        environment = dict(batch.environment)
+        environment = with_srun(Path(place), dict(batch.environment))
         os.environ |= environment
         server = SlurmServer(Path(place) / "pilotage")
         server.start()
