@@ -37,10 +37,7 @@ print("all have ended")
 parsl.dfk().cleanup()
 """
 
-PARSL_FILES = """\
-test_python_apps/test_fail.py test_python_apps/test_mapred.py
-test_bash_apps/test_basic.py test_staging/test_file_apps.py
-"""
+PARSL_FILES = "test_python_apps/test_fail.py test_staging/test_file_apps.py"
 
 
 @pytest.fixture
