@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
@@ -85,13 +86,65 @@ class IdentityProvider:
     answers: dict[str, tuple[int, Mapping[str, str], bytes]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     dripping: float = 0.0
+    person: dict[str, Any] = field(default_factory=dict)
+    refreshable: set[str] = field(default_factory=set)
+    polls: list[str] = field(default_factory=lambda: ["authorization_pending", "confirmed"])
+    device: dict[str, Any] = field(
+        default_factory=lambda: {
+            "device_code": "device-secret",
+            "user_code": "WDJB-MJHT",
+            "verification_uri": "https://idp.example.org/device",
+            "expires_in": 600,
+            "interval": 1,
+        }
+    )
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/realm"
 
     def discovery(self) -> dict[str, Any]:
-        return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+        ends = {
+            "token_endpoint": "token",
+            "device_authorization_endpoint": "device",
+            "revocation_endpoint": "revoke",
+        }
+        return {
+            "issuer": self.url,
+            "jwks_uri": f"{self.url}/keys",
+            **{name: f"{self.url}/{end}" for name, end in ends.items()},
+        }
+
+    def token_answer(self, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+        """Answer a request for tokens. Each refresh token is good for one use."""
+        if form["grant_type"].endswith("device_code"):
+            if form["device_code"] != "device-secret" or not self.polls:
+                return 400, {"error": "invalid_grant"}
+            if (next_answer := self.polls.pop(0)) != "confirmed":
+                return 400, {"error": next_answer}
+        elif form.get("refresh_token") not in self.refreshable:
+            return 400, {"error": "invalid_grant", "error_description": "used \x1b[2J before"}
+        refresh = f"refresh-{len(self.asked)}"
+        self.refreshable = {refresh}
+        access = self.token(time.time(), jti=str(len(self.asked)), **self.person)
+        return 200, {
+            "access_token": access,
+            "refresh_token": refresh,
+            "expires_in": 600,
+            "token_type": "Bearer",
+        }
+
+    def posted(self, path: str, form: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        self.asked.append(path)
+        if form.get("client_id") != "pilotage-command":
+            return 401, {}, b'{"error": "invalid_client"}'
+        if path in self.answers:
+            return self.answers[path]
+        if path == "/realm/revoke":
+            self.refreshable.discard(form["token"])
+            return 200, {}, b""
+        status, document = self.token_answer(form) if path == "/realm/token" else (200, self.device)
+        return status, {}, json.dumps(document).encode()
 
     def answer(self, path: str) -> tuple[int, Mapping[str, str], bytes]:
         self.asked.append(path)
@@ -131,7 +184,13 @@ def serving(provider: IdentityProvider) -> Iterator[IdentityProvider]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, headers, body = provider.answer(self.path)
+            self.give(*provider.answer(self.path))
+
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self.give(*provider.posted(self.path, dict(parse_qsl(text))))
+
+        def give(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)

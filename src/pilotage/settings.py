@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pilotage.model.values.durations import LEAST_ARCHIVE_DAYS
 from pilotage.model.values.urls import url_fault
+from pilotage.token_discovery import UnsafeToken, token_text
 
 DEFAULT_URL = "http://127.0.0.1:8470"
 
@@ -67,8 +68,10 @@ class Settings:
     store: str = field(repr=False)
     """The database: ``postgresql+psycopg://user@host/database``; else ``pilotage.sqlite`` in the home."""
     token: str = field(repr=False)
-    """The token of commands and clients; else the content of ``token`` in the home."""
+    """The token of commands and clients; else that of ``pilotage login``, else the content of ``token``
+    in the home, else a [bearer token](../how-to/sign-in.md#tokens-that-commands-find) as the WLCG says."""
     token_file: Path | None = None
+    token_place: str = ""
     archive: Path | None = None
     """A folder to which the server moves old records; without it the server keeps all."""
     archive_after: float = 90.0
@@ -117,7 +120,13 @@ class Settings:
         home = reading.read("home", _folder, "~/.pilotage")
         url = reading.read("url", _url, _served_url(home))
         address = urlsplit(url if reading.text("url") else DEFAULT_URL)
-        file = None if reading.text("token") else home / "token"
+        text, place = reading.text("token"), "PILOTAGE_TOKEN"
+        file = None if text else home / "token"
+        if file:
+            try:
+                text, place = token_text(home, url)
+            except UnsafeToken as error:
+                reading.faults["BEARER_TOKEN_FILE"] = str(error)
         settings = cls(
             home=home,
             url=url,
@@ -127,10 +136,13 @@ class Settings:
                 "port", _whole(0, 65_535), str(address.port or (443 if address.scheme == "https" else 80))
             ),
             store=reading.text("store") or f"sqlite:///{home}/pilotage.sqlite",
-            token=reading.read("token", _token, _content(file)),
+            token=reading.read("token", _token, text if file else ""),
             token_file=file,
+            token_place=place,
             **reading.read_all(_PARSERS),
         )
+        if place not in ("PILOTAGE_TOKEN", str(home / "token")) and "token" in reading.faults:
+            reading.faults[place] = reading.faults.pop("token")
         if reading.faults:
             raise WrongSettings(reading.faults)
         return settings
@@ -184,10 +196,10 @@ def _folder(text: str) -> Path:
     return Path(text).expanduser().absolute()
 
 
-def _content(file: Path | None) -> str:
+def _content(file: Path) -> str:
     try:
-        # Text that is not valid is no token and no URL, and is refused.
-        return file.read_text(errors="replace") if file else ""
+        # Text that is not valid is no URL, and is refused.
+        return file.read_text(errors="replace")
     except FileNotFoundError:
         return ""
 

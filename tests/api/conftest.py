@@ -105,6 +105,7 @@ class House:
         self.app: Starlette = _IDLE.pop() if _IDLE else create_app(self.runtime, tes="containers")
         self.app.state.runtime = self.runtime
         self.app.state.events = EventHub(self.runtime)
+        self.app.state.offers = ()
         self.app.state.tokens = KnownTokens(self.store, self.runtime.clock)
 
     def woken(self) -> set[str]:

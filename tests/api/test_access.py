@@ -23,7 +23,7 @@ from .tes_task import EXECUTOR, submit_tes
 
 Route = tuple[str, str]
 
-OPEN = {("GET", "/health"), ("GET", "/health/live"), ("GET", "/health/ready")}
+OPEN = {("GET", "/sign-in"), ("GET", "/health"), ("GET", "/health/live"), ("GET", "/health/ready")}
 OPERATORS = {
     ("POST", "/transfers/priorities"),
     ("POST", "/breakers/lift"),
@@ -67,6 +67,7 @@ PILOTS = {
 }
 ENROLMENT = {("POST", "/pilot/enrol")}
 EVERYBODY = {
+    ("GET", "/whoami"),
     ("GET", "/notifications"),
     ("GET", "/notifications/settings"),
     ("PUT", "/notifications/settings"),

@@ -13,7 +13,9 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
+from pilotage import identity_providers
 from pilotage.federation.faults import BadFile
+from pilotage.identity_providers import ProviderAway
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import RIGHTS, Identity
 from pilotage.server.api import PREFIX, create_app
@@ -22,7 +24,7 @@ from pilotage.server.api.edge.access import KnownTokens
 from pilotage.server.api.edge.rights import needed_rights
 from pilotage.server.api.sign_in import issuer_keys
 from pilotage.server.api.sign_in.issuer_files import Issuer, read_issuers
-from pilotage.server.api.sign_in.issuer_keys import IssuerKeys, Unreachable, fetch_keys
+from pilotage.server.api.sign_in.issuer_keys import IssuerKeys, fetch_keys
 from pilotage.server.api.sign_in.signed_tokens import SignedTokens
 from pilotage.server.web.sessions import session_token
 from tests.identity_provider import (
@@ -60,13 +62,13 @@ class Door:
             )
             for at, served in enumerate((provider, *others))
         ]
-        made = SignedTokens(
+        self.signed = SignedTokens(
             self.issuers,
             house.store,
             house.runtime.clock,
             lambda url: IssuerKeys(url, clock=lambda: house.now),
         )
-        house.app.state.tokens = KnownTokens(house.store, house.runtime.clock, made)
+        house.app.state.tokens = KnownTokens(house.store, house.runtime.clock, self.signed)
 
     def token(self, **claims: Any) -> str:
         return self.provider.token(self.house.now, **{"preferred_username": "ada", **GROUPS, **claims})
@@ -103,6 +105,24 @@ def test_claims_become_a_person_by_the_rules(door: Door, key: SigningKey) -> Non
     assert owner(door, door.client(key=key)) == ("ada", "atlas", "higgs")
     answer = door.client(key=key).get("/tokens")
     assert (answer.status_code, "needs the role operator" in answer.text) == (403, True)
+
+
+def test_a_caller_sees_who_they_are(house: House, provider: IdentityProvider) -> None:
+    door = Door(house, provider, rights={"read": "compute.read"}, client="pilotage-command")
+    end = int(house.now) + 600
+    assert door.client(scope="compute.read", exp=end).get("/whoami").json() == {
+        "name": "ada",
+        "vo": "atlas",
+        "group": "higgs",
+        "vo_role": "",
+        "role": "user",
+        "rights": ["read"],
+        "expires": end + 30.0,
+    }
+    house.app.state.offers = door.signed.offers
+    (offer,) = house.client().get("/sign-in").json()["issuers"]
+    assert offer["issuer"] == provider.url
+    assert offer["client"] == "pilotage-command"
 
 
 def test_the_keys_are_fetched_once_for_many_requests(door: Door, provider: IdentityProvider) -> None:
@@ -342,7 +362,7 @@ BAD_ANSWERS: dict[str, tuple[str, tuple[int, dict[str, str], bytes], str]] = {
 def test_answers_of_a_provider_that_are_not_used(provider: IdentityProvider, case: str) -> None:
     path, answer, reason = BAD_ANSWERS[case]
     provider.answers[path] = answer
-    with pytest.raises(Unreachable, match=reason):
+    with pytest.raises(ProviderAway, match=reason):
         fetch_keys(provider.url)
 
 
@@ -350,17 +370,17 @@ def test_answers_of_a_provider_that_are_not_used(provider: IdentityProvider, cas
 def test_keys_come_from_https_alone(provider: IdentityProvider, url: object) -> None:
     body = json.dumps({"issuer": provider.url, "jwks_uri": url}).encode()
     provider.answers[DOCUMENT] = (200, {}, body)
-    with pytest.raises(Unreachable, match="jwks_uri"):
+    with pytest.raises(ProviderAway, match="jwks_uri"):
         fetch_keys(provider.url)
 
 
 def test_a_provider_that_drips_is_given_up(
     provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(issuer_keys, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(identity_providers, "MOST_SECONDS", 0.2)
     provider.dripping = 0.05
     provider.answers["/realm/keys"] = (200, {}, b" " * 500_000)
-    with pytest.raises(Unreachable, match="took too long"):
+    with pytest.raises(ProviderAway, match="took too long"):
         fetch_keys(provider.url)
 
 

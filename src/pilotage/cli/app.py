@@ -19,8 +19,8 @@ EPILOG = (
     "Exit codes: 0 done; 1 something is not there or failed; 2 bad input or usage; "
     "3 the server cannot be reached; 4 wait --timeout ended before the tasks; run ends with its payload's. "
     "Settings: PILOTAGE_URL (else the home's running server, else http://127.0.0.1:8470), "
-    "PILOTAGE_TOKEN (else the file token in the home), PILOTAGE_HOME (~/.pilotage), PILOTAGE_STORE (else "
-    "the file pilotage.sqlite in the home)."
+    "PILOTAGE_TOKEN (else that of pilotage login, else the file token in the home), PILOTAGE_HOME "
+    "(~/.pilotage), PILOTAGE_STORE (else the file pilotage.sqlite in the home)."
 )
 
 

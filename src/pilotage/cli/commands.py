@@ -162,6 +162,15 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "administration.servers",
             "Show the server processes that share the store, and what each leaves to others.",
         ),
+        "login": CommandEntry(
+            "administration.signing_in", "Sign in with an identity provider that the server accepts."
+        ),
+        "whoami": CommandEntry(
+            "administration.signing_in", "Show who you are for the server, and what your token allows."
+        ),
+        "logout": CommandEntry(
+            "administration.signing_in", "End the sign-in, here and at the provider. Other tokens stay."
+        ),
         "token": CommandEntry("administration.tokens", "Make, list and revoke people's tokens."),
         "people": CommandEntry(
             "administration.people", "Close a person: end their tokens, tasks and pilots together."

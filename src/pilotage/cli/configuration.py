@@ -37,6 +37,8 @@ def _place(name: str) -> str:
     """Return the place of a setting: its variable, or the token's file."""
     import os
 
+    if name.isupper() or "/" in name:
+        return name
     variable = f"PILOTAGE_{name.upper()}"
     if name == "token" and not os.environ.get(variable, "").strip():
         return "the file token in the home"

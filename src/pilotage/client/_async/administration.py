@@ -6,6 +6,7 @@ from typing import Any
 from pilotage.client.records import Record, Table
 from pilotage.client.shapes import (
     ATTEMPTS,
+    CALLER,
     CHANGED_FEDERATION,
     FAILURE_HISTORY,
     FEDERATION,
@@ -15,6 +16,7 @@ from pilotage.client.shapes import (
     READINESS,
     SECRET,
     SERVERS,
+    SIGN_IN_OFFER,
     STUCK,
     TOKEN,
     USAGE,
@@ -77,6 +79,14 @@ class AsyncAdministration(AsyncApi):
     async def world(self) -> Record:
         """Return everything that decisions read, as of now."""
         return await self._record("/world", WORLD)
+
+    async def whoami(self) -> Record:
+        """Return who you are for the server: name, VO, group, role, the token's rights and its end."""
+        return await self._record("/whoami", CALLER)
+
+    async def issuers(self) -> Table[Record]:
+        """Return the identity providers that people can sign in with. It needs no token."""
+        return await self._table("issuers", "/sign-in", SIGN_IN_OFFER)
 
     async def tokens(self, *, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return the unexpired tokens of people, newest first, without their secrets."""

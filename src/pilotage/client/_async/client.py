@@ -22,9 +22,10 @@ class AsyncClient(
 ):
     """A client of one server.
 
-    Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
-    the file ``token`` in ``PILOTAGE_HOME``. A task or job is meant by its number, a task's name, a word such
-    as ``"job:345"``, or by its record. Each failure is a ``ClientError`` with the server's message.
+    Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN``, the
+    sign-in, or the file ``token`` in ``PILOTAGE_HOME``. A task or job is meant by its number, a task's name,
+    a word such as ``"job:345"``, or by its record. Each failure is a ``ClientError`` with the server's
+    message.
     """
 
     def __init__(

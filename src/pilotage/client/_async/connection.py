@@ -267,11 +267,18 @@ class AsyncServerConnection:
         if error is None:
             return self._foreign(response)
         if isinstance(error, NotSignedIn):
-            source = f"PILOTAGE_TOKEN or {self.settings.home / 'token'}"
-            return NotSignedIn(f"the server at {self.settings.url} does not know you: {error}; set {source}")
+            return NotSignedIn(
+                f"the server at {self.settings.url} does not know you: {error}; {self._token_remedy()}"
+            )
         if response.status_code in (404, 405) and str(error) in _UNKNOWN_ROUTE:
             return await self._unknown(response.request)
         return error
+
+    def _token_remedy(self) -> str:
+        usual, place = self.settings.home / "token", self.settings.token_place
+        if place in ("", "PILOTAGE_TOKEN", str(usual)):
+            return f"set PILOTAGE_TOKEN or {usual}"
+        return f"your token is that of {place}"
 
     async def _unknown(self, request: "httpx.Request") -> ClientError:
         """Return the error for a request that the server does not have, with both versions."""

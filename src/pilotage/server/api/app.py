@@ -20,7 +20,16 @@ from pilotage.flow.calls.administration.federation_changes import WorkInTheWay
 from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, UnfitName
-from pilotage.server.api.administration import health, metrics, past, people, servers, tokens
+from pilotage.server.api.administration import (
+    callers,
+    health,
+    metrics,
+    past,
+    people,
+    servers,
+    sign_in_offers,
+    tokens,
+)
 from pilotage.server.api.data import (
     comparisons,
     datasets,
@@ -103,6 +112,7 @@ ROUTERS = (
         stuck,
         past,
         people,
+        callers,
         pilot_agent,
         pilot_files,
         routes,
@@ -160,6 +170,7 @@ def _prepare(state: State, runtime: Runtime, tes: str, signed: SignedTokenCheck 
     state.runtime, state.tes = runtime, tes
     state.readiness = health.Readiness(runtime)
     state.events = event_hub.EventHub(runtime)
+    state.offers = signed.offers if signed else ()
     state.tokens = KnownTokens(runtime.store, runtime.clock, signed)
     state.frequent_calls = Together(lambda calls: pilot_agent.answer_heartbeats(state.runtime, calls))
     state.plain_routes = {path: _answering(route) for path, route in pilot_agent.PLAIN_ROUTES.items()}
@@ -209,7 +220,7 @@ def _routed() -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for room in (*ROUTERS, health):
+    for room in (*ROUTERS, health, sign_in_offers):
         # Including a router would make another validator for each of its models: 3 MiB.
         app.router.routes.extend(room.router.routes)
     return app

@@ -26,7 +26,7 @@ def wrong_settings(installation: Installation) -> Iterator[Finding]:
         installation.known_settings = Settings.read()
     except WrongSettings as wrong:
         for name, fault in wrong.faults.items():
-            variable = f"PILOTAGE_{name.upper()}"
+            variable = name if name.isupper() or "/" in name else f"PILOTAGE_{name.upper()}"
             yield Finding(
                 what=f"{variable}: {fault}",
                 why="no command and no server starts with it",
@@ -43,7 +43,7 @@ def wrong_settings(installation: Installation) -> Iterator[Finding]:
 @check("unknown variables")
 def unknown_variables(_: Installation) -> Iterator[Finding]:
     """Name variables that look like settings and are none."""
-    names = {field.name.upper() for field in fields(Settings)} - {"URL_GIVEN", "TOKEN_FILE"}
+    names = {field.name.upper() for field in fields(Settings)} - {"URL_GIVEN", "TOKEN_FILE", "TOKEN_PLACE"}
     for variable in sorted(os.environ):
         prefix, _marker, name = variable.partition("PILOTAGE_")
         if prefix or not name or name in names or name in OF_PAYLOADS or name.startswith("PARAMETER_"):

@@ -7,7 +7,8 @@ cost no query. The step that it calls finds out if the pilot is lost.
 import asyncio
 import hashlib
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from pilotage import log_lines
 from pilotage.model.records.work import File
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.model.values.types import DESCRIBED
 from pilotage.server.api.edge.dependencies import TES_PREFIX
 from pilotage.server.api.edge.rights import missing_right
 from pilotage.store import Store
@@ -55,8 +57,30 @@ class TokenRefused(HTTPException):
         super().__init__(status, reason, {**invalid, **(headers or {})})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInOffer:
+    """An identity provider that people can sign in with."""
+
+    __pydantic_config__ = DESCRIBED
+
+    name: str
+    """Its name for people."""
+    issuer: str
+    """Its URL, below which its discovery document lies."""
+    client: str
+    """The id of the client that signs in."""
+    scopes: str
+    """The scopes to ask for."""
+    audience: str
+    """The audience that the server wants in a token."""
+
+
 class SignedTokenCheck(Protocol):
     """Finds the credentials of tokens that providers signed."""
+
+    @property
+    def offers(self) -> Sequence[SignInOffer]:
+        """The issuers that people can sign in with by a command."""
 
     async def find(self, token: str) -> Credential:
         """Return a token's credential. Raises ``TokenRefused``."""

@@ -393,10 +393,6 @@ async def _discard(incoming: _Incoming, limit: int) -> None:
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:
-    calls = [call]
-
-    def called() -> None:
-        if calls:
-            calls.pop()()
-
-    return called
+    calls = contextlib.ExitStack()
+    calls.callback(call)
+    return calls.close

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pilotage.federation import text
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.federation.source_files import SourceFile, located
+from pilotage.identity_providers import LOOPBACK
 from pilotage.model.values.identity import IdentityName, Right
 from pilotage.model.values.urls import url_fault
 
@@ -26,8 +27,6 @@ LONGEST_LEEWAY = 600.0
 
 CAPTURED = ("vo", "group", "vo_role")
 """What a value of a rule may capture. A role is always written out."""
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]

@@ -18,13 +18,14 @@ from joserfc.jwk import ECKey, RSAKey
 from joserfc.jwt import JWTClaimsRegistry
 from starlette.concurrency import run_in_threadpool
 
+from pilotage.identity_providers import ProviderAway
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.strict_json import read_json
-from pilotage.server.api.edge.access import REMEMBERED, SEARCHES_AT_ONCE, TokenRefused
+from pilotage.server.api.edge.access import REMEMBERED, SEARCHES_AT_ONCE, SignInOffer, TokenRefused
 from pilotage.server.api.sign_in.claim_rules import NoAccess, person_of
 from pilotage.server.api.sign_in.issuer_files import Issuer
-from pilotage.server.api.sign_in.issuer_keys import REFETCHED_AFTER, IssuerKeys, Unreachable
+from pilotage.server.api.sign_in.issuer_keys import REFETCHED_AFTER, IssuerKeys
 from pilotage.store import NameTaken, PersonClosed, Store
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,21 @@ class SignedTokens:
         # Invented tokens take a bounded number of threads, and none from the search for the store's own.
         self._checks = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
+    @property
+    def offers(self) -> Sequence[SignInOffer]:
+        """The issuers that people can sign in with by a command, in the order of the settings."""
+        return [
+            SignInOffer(
+                name=issuer.name,
+                issuer=issuer.issuer,
+                client=issuer.client,
+                scopes=issuer.scopes,
+                audience=issuer.audience[0],
+            )
+            for issuer, _ in self._issuers.values()
+            if issuer.client
+        ]
+
     async def find(self, token: str) -> Credential:
         """Return a token's credential. Raises ``TokenRefused``."""
         key = hashlib.sha256(token.encode()).digest()
@@ -101,7 +117,7 @@ class SignedTokens:
                 raise TokenRefused(401, f"{issuer.name} has no key like that of your token")
             async with self._checks:
                 return await run_in_threadpool(self._admit, issuer, token, header, fitting)
-        except Unreachable as away:
+        except ProviderAway as away:
             reason = f"your token cannot be checked, because {issuer.name} gives no keys: {away}"
             raise TokenRefused(503, reason, {"Retry-After": f"{REFETCHED_AFTER:.0f}"}) from away
         except TokenRefused as refused:
