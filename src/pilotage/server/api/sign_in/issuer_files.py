@@ -90,7 +90,7 @@ class Issuer(BaseModel):
     model_config = _CLOSED
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,59}$")]
-    """A short name for people: on the page, in ``pilotage login`` and in names of persons."""
+    """A short name for people: in ``pilotage login`` and in names of persons."""
     issuer: Annotated[str, Field(max_length=500)]
     """The issuer's URL, exactly as its tokens have it (``iss``)."""
     audience: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=20)]
