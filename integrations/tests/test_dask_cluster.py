@@ -148,11 +148,14 @@ def test_tests_of_dask_jobqueue(name: str, server: LocalServer, monkeypatch: pyt
 
     def cluster(walltime: str, cores: int, memory: str, loop: Any, **options: Any) -> PilotageCluster:
         assert (walltime, options["processes"]) == ("00:02:00", 1)
-        cluster = PilotageCluster(walltime=120, cores=cores, loop=loop, **{**USUAL, "memory": memory})
+        # Its workers use little: they fit into the pilots that other tests have left.
+        usual = {**USUAL, "memory": memory, "fields": {"cores": 1, "ram": 500}}
+        cluster = PilotageCluster(walltime=120, cores=cores, loop=loop, **usual)
         cluster._dummy_job = SimpleNamespace(worker_processes=1)
         return cluster
 
     monkeypatch.setattr(of_jobqueue, "PBSCluster", cluster)
+    monkeypatch.setattr(of_jobqueue, "QUEUE_WAIT", 120)
     getattr(of_jobqueue, name)(None)
 
 
