@@ -87,10 +87,10 @@ def _skip_locked() -> float:
             ]
             for client in clients:
                 client.start()
-            rows = sum(answers.get() for _ in clients)
+            rows: int = sum(answers.get() for _ in clients)
             for client in clients:
                 client.join()
-            return rows / SECONDS
+            return float(rows) / SECONDS
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -127,7 +127,8 @@ def _procrastinate() -> float:
         with house.store("postgresql", place) as url:
             environment = os.environ | {"ADDRESS": url.replace("+psycopg", ""), "PYTHONPATH": str(place)}
             words = [PYTHON, "-m", "work", str(JOBS)]
-            return float(subprocess.run(words, env=environment, check=True, stdout=subprocess.PIPE).stdout)
+            done = subprocess.run(words, env=environment, check=True, stdout=subprocess.PIPE)
+            return float(done.stdout)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

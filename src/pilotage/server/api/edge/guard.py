@@ -36,8 +36,7 @@ from pilotage.server.api.edge.sender_shares import (
 from pilotage.server.api.edge.watched_client import WatchedClient
 
 MOST_VALUES = 1_000_000
-"""Most values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to
-parse."""
+"""Most values in a body, by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to parse."""
 
 LARGEST_FILE = 10**12
 """Most bytes of a file that a pilot or a person sends."""
