@@ -9,6 +9,7 @@ python3 -m venv "$folder"
 "$folder/bin/pip" install --quiet uv
 VIRTUAL_ENV="$PWD/$folder" "$folder/bin/uv" pip install --quiet --requirement integrations/requirements.txt \
   --editable '.[functions]' --editable integrations/snakemake-executor-plugin-pilotage \
+  --editable integrations/snakemake-storage-plugin-pilotage \
   --editable integrations/parsl-executor-pilotage --editable integrations/dask-pilotage
 # Parsl's own tests need an older pytest.
 VIRTUAL_ENV="$PWD/$folder" "$folder/bin/uv" pip install --quiet --target "$folder/parsl-tests" pytest==8.4.2

@@ -302,3 +302,20 @@ def test_an_upload_is_an_input_with_a_final_description(
     assert job["inputs"] == ["runs/7/f"]
     given = {"name": "runs/7/f", "size": 1, "replicas": ["north-disk"]}
     assert alice.post("/files", json={"files": [given]}).status_code == 409, "its description is final"
+
+
+def test_an_input_that_names_no_storage_is_where_the_catalogue_has_it(
+    house: House, alice: TestClient, root: Path
+) -> None:
+    put(alice, "runs/a[1]", b"one")
+    put(alice, "runs/b", b"two")
+    rows = [{"name": name, "size": 3, "rows": [at]} for at, name in enumerate(("runs/a[1]", "runs/b"))]
+    task = {"name": "t", "command": ["true"], "parameters": [{"n": "0"}, {"n": "1"}], "scouts": 0}
+    answer = alice.post("/tasks", json={"tasks": [{**task, "inputs": rows}]}).json()
+    assert answer["refused"] == []
+    house.split()
+    jobs = alice.get(f"/tasks/{answer['tasks'][0]['id']}/jobs", params={"inputs": True}).json()["jobs"]
+    assert sorted((job["index"], *job["inputs"]) for job in jobs) == [(0, "runs/a[1]"), (1, "runs/b")]
+    for wrong in ({"size": 4}, {"name": "runs/c"}, {"scope": "belle"}):
+        refused = alice.post("/tasks", json={"tasks": [{**task, "inputs": [{**rows[1], **wrong}]}]})
+        assert "no storage is known to hold" in refused.text or "scope" in refused.text

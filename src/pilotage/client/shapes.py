@@ -107,7 +107,7 @@ FILE = (
     REPLICAS
     | _all(str, "checksum file")
     | _all(WHOLE_OR_NONE, "job task")
-    | {"published": [str], "size": int}
+    | {"published": [str], "since": NUMBER_OR_NONE, "size": int}
 )
 OUTPUT = REPLICAS | _all(str, "checksum file kind name") | _all(int, "job size")
 UPLOADED = _all(str, "checksum file storage") | {"new": bool, "size": int}

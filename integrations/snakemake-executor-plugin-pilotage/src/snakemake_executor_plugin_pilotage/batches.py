@@ -40,6 +40,8 @@ class Row:
     definition: str
     """Hash of how it makes that."""
     command: str
+    inputs: Sequence[str] = ()
+    """Files of the catalogue that it reads."""
 
 
 @dataclass(frozen=True)
@@ -130,4 +132,7 @@ def _script(prefix: str, names: Sequence[str], suffix: str, is_script: bool) -> 
     """Return a shell script that puts a command together, and runs it."""
     middle = " ".join(f'"$PILOTAGE_PARAMETER_{name}"' for name in names)
     run = "chmod +x job.sh\nexec ./job.sh" if is_script else "exec sh job.sh"
-    return f"printf %s {quote(prefix)} {middle} {quote(suffix)} > job.sh\nprintf '\\n' >> job.sh\n{run}\n"
+    return (
+        'export PILOTAGE_STAGED_INPUTS="$PWD/inputs"\n'
+        + f"printf %s {quote(prefix)} {middle} {quote(suffix)} > job.sh\nprintf '\\n' >> job.sh\n{run}\n"
+    )

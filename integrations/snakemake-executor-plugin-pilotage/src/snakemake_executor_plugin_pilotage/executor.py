@@ -106,6 +106,11 @@ class Executor(RemoteExecutor):
     def _submit(self, batch: "Batch") -> None:
         self._session.check(batch.example(), json.dumps(batch.fields, sort_keys=True))
         document = batch.document(self._label, not self.is_default_jobscript) | self._surroundings
+        if any(row.inputs for row in batch.rows):
+            from .catalogue_files import inputs
+
+            client, rows = self._session.client, [row.inputs for row in batch.rows]
+            document["inputs"] = self._session.persevere(lambda: inputs(client, rows))
         count = f"{len(batch.rows)} jobs" if len(batch.rows) > 1 else "1 job"
         task = self._session.submit(document, f"{count} of {batch.rule}", batch.key)
         self._register({(task, index): row.job for index, row in enumerate(batch.rows)})
@@ -131,7 +136,7 @@ class Executor(RemoteExecutor):
             # In the environment of a task with parameters, braces are doubled.
             path = os.environ.get("PATH", os.defpath).replace("{", "{{").replace("}", "}}")
             fields["environment"] = {"PATH": path}
-        variables = self.envvars()
+        variables = self._storage_variables | self.envvars()
         for name, value in variables.items():
             secret = f"snakemake-{self._label[:12]}-{name}"
             self._session.persevere(partial(self._session.client.set_secret, secret, value))
@@ -140,6 +145,13 @@ class Executor(RemoteExecutor):
             pairs = zip(self._secrets, variables, strict=True)
             fields["secrets"] = [{"name": secret, "as": name} for secret, name in pairs]
         return fields
+
+    @cached_property
+    def _storage_variables(self) -> dict[str, str]:
+        """Variables with which jobs reach the catalogue, if the workflow has files there."""
+        from .catalogue_files import is_used, variables
+
+        return variables(self._session.client) if is_used(self.workflow) else {}
 
     def _fields(self, job: "JobExecutorInterface") -> dict[str, Any]:
         from .resources import task_fields
@@ -156,6 +168,7 @@ class Executor(RemoteExecutor):
 
     def _row(self, job: "JobExecutorInterface") -> "Row":
         from .batches import Row, digest, fits
+        from .catalogue_files import names_of
 
         targets = sorted(encode_target_jobs_cli_args(job.get_target_spec()))
         command = self.format_job_exec(job)
@@ -173,6 +186,7 @@ class Executor(RemoteExecutor):
             target=digest(*targets),
             definition=digest(*map(definition, members(job))),
             command=command,
+            inputs=names_of(members(job), self.workflow),
         )
 
     def get_job_exec_prefix(self, job: "JobExecutorInterface") -> str:  # noqa: ARG002

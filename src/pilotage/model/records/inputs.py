@@ -38,7 +38,7 @@ class InputFile:
     checksum: Checksum = ""
     """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty if unknown."""
     replicas: tuple[Name, ...] = ()
-    """Storages that hold it."""
+    """Storages that hold it; none: those that the catalogue knows."""
     scope: Scope = ""
     """The scope of the name: a VO's, or a person's own; empty: the VO's, or for outputs the person's own."""
     rows: Annotated[tuple[Annotated[Whole, Field(ge=0, lt=MOST_ROWS)], ...], Field(max_length=MOST_ROWS)] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.records.states import DONE_JOBS, LIVE_JOBS, LIVE_TRANSFERS, JobState, TaskState
 from pilotage.model.records.work import File, InputFile, Replica
@@ -13,7 +13,7 @@ from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import TooBroad
 from pilotage.store.database.rows import among
 from pilotage.store.files import table as file_rows
-from pilotage.store.files.table import FILE_COLUMNS, files
+from pilotage.store.files.table import FILE_COLUMNS, files, replicas
 from pilotage.store.jobs.table import job_inputs, jobs
 from pilotage.store.reader import RecordReader
 from pilotage.store.tasks.table import TASK_COLUMNS, SpecCache, tasks
@@ -60,7 +60,8 @@ PAGE = 10_000
 MOST_EXAMINED = 1_000_000
 """Most files compared with one pattern: that takes a few seconds."""
 
-_f = files.c
+_f, _r = files.c, replicas.c
+_SINCE = select(_r.file, func.min(_r.since)).where(among(_r.file, "names")).group_by(_r.file)
 _AUTHOR = select(_f.author).where(_f.name == bindparam("file"))
 _STARTED = (
     select(job_inputs.c.job)
@@ -131,6 +132,15 @@ class Catalogue:
             if connection.execute(_STARTED, {"file": file}).first():
                 return ""
             return connection.execute(_AUTHOR, {"file": file}).scalar() or ""
+
+        return self._database.read(read)
+
+    def since(self, names: Sequence[str]) -> dict[str, float]:
+        """Return when each file came to the first of its storages, in s since 1970; without unknown ones."""
+
+        def read(connection: Connection) -> dict[str, float]:
+            rows = connection.execute(_SINCE, {"names": list(names)})
+            return {file: since for file, since in rows if since is not None}
 
         return self._database.read(read)
 

@@ -1,5 +1,6 @@
 """Resolve the inputs of a task: files, patterns of files, and versions of datasets."""
 
+import glob
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -157,7 +158,7 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
     # Before any look-up: files in others' folders are not even listed.
     if foreign := [*not_nameable(spec, federation, lookup)]:
         return Resolved(spec), foreign
-    if all(isinstance(item, InputFile | TaskOutputs) for item in spec.inputs):
+    if all(isinstance(item, TaskOutputs) or _names_storages(item) for item in spec.inputs):
         return Resolved(row_inputs.by_row(spec)), []
     storages = {storage.name: storage for storage in federation.storages}
     findings = _Findings()
@@ -177,6 +178,10 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
     inputs = (findings.files[name] for name in sorted(findings.files))
     resolved = row_inputs.by_row(replace(spec, inputs=(*inputs, *later)))
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
+
+
+def _names_storages(item: object) -> bool:
+    return isinstance(item, InputFile) and bool(item.replicas)
 
 
 def not_nameable(spec: TaskSpec, federation: Federation, lookup: Lookup) -> Iterator[Fault]:
@@ -268,10 +273,12 @@ def _find_files(
 
     Raises the errors that ``resolve`` catches.
     """
-    if isinstance(item, InputFile):
+    if isinstance(item, InputFile) and (item.replicas or lookup.catalogue is None):
         return [FoundFile(file=item)]
     if lookup.is_late():
         raise LookupError(NO_TIME)
+    if isinstance(item, InputFile):
+        return [_in_catalogue(item, lookup)]
     if isinstance(item, InputPattern) and item.storages:
         return _on_storages(item, storages, lookup)
     if lookup.catalogue is None:
@@ -283,6 +290,14 @@ def _find_files(
     if files := lookup.catalogue.matching(item.scope, item.glob):
         return files
     raise NothingFound(f"no file matches {item.glob!r} in the scope {item.scope}")
+
+
+def _in_catalogue(item: InputFile, lookup: Lookup) -> FoundFile:
+    """Return a file without storages with those that the catalogue knows, if it has the same bytes there."""
+    for one in lookup.catalogue.matching(item.scope, glob.escape(item.name)) if lookup.catalogue else ():
+        if one.file.name == item.name and _same(one.file, item):
+            return replace(one, file=replace(one.file, rows=item.rows))
+    return FoundFile(file=item)
 
 
 def _on_storages(

@@ -58,6 +58,10 @@ class FileView(BaseModel):
     checksum: str
     task: int | None
     job: int | None
+    since: Annotated[
+        float | None,
+        Field(description="When it came to the first of its storages, in s since 1970 UTC; none: unknown."),
+    ]
     replicas: list[ReplicaView]
     published: list[str] = []
 
@@ -343,7 +347,8 @@ def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:
 
 def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
     urls = {storage.name: storage.url for storage in store.federation().storages}
-
+    entries = list(entries)
+    since = store.catalogue.since([entry.file.name for entry in entries])
     return [
         # Do not validate: ten thousand of these in one answer would take seconds.
         FileView.model_construct(
@@ -352,6 +357,7 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
             checksum=entry.file.checksum,
             task=entry.file.task,
             job=entry.file.job,
+            since=since.get(entry.file.name),
             replicas=[ReplicaView.of(replica, urls) for replica in entry.replicas],
         )
         for entry in entries
