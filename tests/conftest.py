@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 # A run tries the same examples each time, so it tells what a change broke. `search` looks for other examples.
-for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200, "search": 1000}.items():
+for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 100, "search": 1000}.items():
     settings.register_profile(
         _profile,
         print_blob=True,
