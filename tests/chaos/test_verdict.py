@@ -8,6 +8,7 @@ from sqlalchemy import Connection, create_engine, text
 
 from pilotage.model.records.states import JobState
 from pilotage.store import Store
+from pilotage.store.jobs.ended_attempts import NewAttempt, ended_attempts
 from pilotage.testing.stores import bring, create, new_jobs, new_pilot, new_task, new_transfer
 
 from .observer import counted
@@ -80,6 +81,12 @@ def test_each_hypothesis_finds_what_contradicts_it(
         ),
         {"pilot": pilot},
     )
+    attempt = NewAttempt(
+        time=9.0, job=1, attempt=1, task=1, vo="", owner="ann", group="", share="default", queue="q", cause="",
+        is_loss=False, pilot=1, started=5.0, seconds=4.0, cpu_seconds=1.0, cores=1, gpus=0, memory=0.0,
+        max_rss=0.0, written=0,
+    )  # fmt: skip
+    connection.execute(ended_attempts.insert(), attempt._asdict())
     other = create_engine(postgresql_url)
     with other.connect() as idle:
         idle.execute(text("SELECT 1"))
