@@ -82,7 +82,7 @@ def test_each_hypothesis_finds_what_contradicts_it(
         {"pilot": pilot},
     )
     attempt = NewAttempt(
-        time=9.0, job=1, attempt=1, task=1, vo="", owner="ann", group="", share="default", queue="q", cause="",
+        time=9.0, job=1, attempt=1, task=1, vo="", owner="a", group="", share="default", queue="q", cause="",
         is_loss=False, pilot=1, started=5.0, seconds=4.0, cpu_seconds=1.0, cores=1, gpus=0, memory=0.0,
         max_rss=0.0, written=0,
     )  # fmt: skip
