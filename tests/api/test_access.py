@@ -145,6 +145,7 @@ OWNERS = {
 }
 TES = {
     ("GET", f"{TES_PREFIX}/service-info"),
+    ("GET", f"{TES_PREFIX}/tasks/service-info"),
     ("GET", f"{TES_PREFIX}/tasks"),
     ("POST", f"{TES_PREFIX}/tasks"),
 }

@@ -83,6 +83,12 @@ def test_service_info_names_storages_and_backend_parameters(alice: TestClient) -
     assert "pilotage_walltime" in info["tesResources_backend_parameters"]
 
 
+def test_clients_of_tes_1_0_have_its_service_info(alice: TestClient) -> None:
+    info = alice.get(f"{BASE}/tasks/service-info").json()
+    assert set(info) == {"name", "doc", "storage"}
+    assert "memory://south" in info["storage"]
+
+
 def test_a_task_of_tes_is_a_task_of_one_job(house: House, alice: TestClient) -> None:
     number = submit_tes(alice, **WHOLE)
     task = house.store.queries.task(number)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Res
 
 from pilotage.flow.calls.work import effects, submit
 from pilotage.flow.runtime import Runtime
+from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import AT_A_PILOT
 from pilotage.model.rules.verbs import CANCEL
 from pilotage.model.values.identity import Credential
@@ -86,10 +87,17 @@ def get_service_info(_: TesPerson, runtime: TheRuntime, request: Request) -> Res
         "type": {"group": "org.ga4gh", "artifact": "tes", "version": f"{VERSION}.0"},
         "organization": {"name": federation.name, "url": base},
         "version": full_version(),
-        "storage": sorted({hidden(storage.url) for storage in federation.storages}),
+        "storage": _storage_urls(federation),
         "tesResources_backend_parameters": sorted(BACKEND_PARAMETERS),
     }
     return answer(info)
+
+
+@router.get("/tasks/service-info", include_in_schema=False)
+def get_service_info_1_0(_: TesPerson, runtime: TheRuntime) -> Response:
+    """What clients of TES 1.0 ask for, like Toil's plugin, in the form that they can read."""
+    federation = runtime.store.federation()
+    return answer({"name": f"Pilotage, {federation.name}", "doc": "", "storage": _storage_urls(federation)})
 
 
 @router.post("/tasks", responses=documented(TesCreated, 404, 409))
@@ -160,6 +168,10 @@ def post_cancel(task: TaskId, caller: TesPerson, runtime: TheRuntime) -> Respons
     details = steerable_task(runtime.store, caller, _visible(runtime, caller, task).id)
     effects.do(runtime, CANCEL, actor(caller), details.id)
     return answer({})
+
+
+def _storage_urls(federation: Federation) -> list[str]:
+    return sorted({hidden(storage.url) for storage in federation.storages})
 
 
 def _visible(runtime: Runtime, caller: Credential, task: str) -> TaskDetails:
