@@ -149,6 +149,8 @@ TES = {
     ("GET", f"{TES_PREFIX}/tasks"),
     ("POST", f"{TES_PREFIX}/tasks"),
 }
+UNDOCUMENTED = {("GET", f"{TES_PREFIX}/tasks/service-info")}
+"""Clients of TES 1.0 ask for it; the document shows TES 1.1 alone."""
 OWNERS_OF_TES_TASKS = {
     ("GET", f"{TES_PREFIX}/tasks/{{task}}"),
     ("POST", f"{TES_PREFIX}/tasks/{{task}}:cancel"),
