@@ -3,6 +3,7 @@
 It signs with `cryptography` alone, so that a fault of the server's library is not a fault of both.
 """
 
+import hashlib
 import json
 import threading
 import time
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
@@ -87,6 +88,7 @@ class IdentityProvider:
     asked: list[str] = field(default_factory=list)
     dripping: float = 0.0
     person: dict[str, Any] = field(default_factory=dict)
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
     refreshable: set[str] = field(default_factory=set)
     polls: list[str] = field(default_factory=lambda: ["authorization_pending", "confirmed"])
     device: dict[str, Any] = field(
@@ -105,6 +107,7 @@ class IdentityProvider:
 
     def discovery(self) -> dict[str, Any]:
         ends = {
+            "authorization_endpoint": "authorize",
             "token_endpoint": "token",
             "device_authorization_endpoint": "device",
             "revocation_endpoint": "revoke",
@@ -122,6 +125,14 @@ class IdentityProvider:
                 return 400, {"error": "invalid_grant"}
             if (next_answer := self.polls.pop(0)) != "confirmed":
                 return 400, {"error": next_answer}
+        elif form["grant_type"] == "authorization_code":
+            wanted = self.codes.pop(form["code"], {})  # each code is good for one use
+            digest = hashlib.sha256(form["code_verifier"].encode()).digest()
+            if (
+                wanted.get("code_challenge") != encoded(digest)
+                or wanted["redirect_uri"] != form["redirect_uri"]
+            ):
+                return 400, {"error": "invalid_grant", "error_description": "a wrong code"}
         elif form.get("refresh_token") not in self.refreshable:
             return 400, {"error": "invalid_grant", "error_description": "used \x1b[2J before"}
         refresh = f"refresh-{len(self.asked)}"
@@ -136,7 +147,7 @@ class IdentityProvider:
 
     def posted(self, path: str, form: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         self.asked.append(path)
-        if form.get("client_id") != "pilotage-command":
+        if form.get("client_id") not in ("pilotage-command", "pilotage-page"):
             return 401, {}, b'{"error": "invalid_client"}'
         if path in self.answers:
             return self.answers[path]
@@ -152,9 +163,18 @@ class IdentityProvider:
             return self.answers[path]
         if path == "/realm/.well-known/openid-configuration":
             return 200, {}, json.dumps(self.discovery()).encode()
+        if path.startswith("/realm/authorize?"):
+            return self.authorized(dict(parse_qsl(path.partition("?")[2])))
         if path == "/realm/keys":
             return 200, {}, json.dumps({"keys": [key.public() for key in self.keys]}).encode()
         return 404, {}, b"{}"
+
+    def authorized(self, query: dict[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a browser back with a code, as if its person had signed in at once."""
+        code = f"code-{len(self.asked)}"
+        self.codes[code] = query
+        back = urlencode({"code": code, "state": query["state"], "iss": self.url})
+        return 303, {"Location": f"{query['redirect_uri']}?{back}", "Content-Length": "0"}, b""
 
     def claims(self, now: float, **claims: Any) -> dict[str, Any]:
         """Claims of a good token; None leaves one out."""

@@ -50,6 +50,7 @@ OPERATORS = {
     ("POST", "/tokens"),
     ("GET", "/tokens"),
     ("DELETE", "/tokens/{token}"),
+    ("POST", "/tokens/{token}/rotate"),
     ("DELETE", "/sites/{site}/ad"),
 }
 SITES = {("PUT", "/sites/{site}/ad")}
@@ -192,6 +193,7 @@ BODIES: dict[Route, Any] = {
     ("POST", "/grants/revoke"): {"kind": "task", "record": "1", "person": "bob"},
     ("POST", "/secrets"): {"name": "TOKEN", "value": "a word"},
     ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
+    ("POST", "/tokens/{token}/rotate"): {},
     ("POST", "/storages/{storage}/move"): {"to": "south-disk"},
     ("POST", "/people/close"): {"name": "mallory", "because": "left"},
     ("POST", "/files"): {"files": [{"name": "a", "size": 1, "storages": ["north-disk"]}]},

@@ -81,6 +81,44 @@ def test_an_expired_token_is_refused_and_listed_no_more(house: House, operator: 
     assert house.client(token).get("/tasks").status_code == 401
 
 
+def test_a_rotated_token_has_an_heir_and_ends_after_the_overlap(house: House, operator: TestClient) -> None:
+    body = {**BOB, "expires_in": 86_400, "purpose": "nightly calibration"}
+    old = operator.post("/tokens", json=body).json()["token"]
+    (listed,) = [token for token in operator.get("/tokens").json()["tokens"] if token["name"] == "bob"]
+    path = f"/tokens/{listed['id']}/rotate"
+    new = operator.post(path, json={"overlap": 600}).json()["token"]
+    assert house.client(old).get("/whoami").json()["name"] == "bob"
+    (heir, _) = [token for token in operator.get("/tokens").json()["tokens"] if token["name"] == "bob"]
+    assert heir["id"] != listed["id"]
+    assert heir["purpose"] == "nightly calibration"
+    assert heir["expires"] - heir["created"] == listed["expires"] - listed["created"]
+    house.now += 600
+    assert house.client(old).get("/tasks").status_code == 401
+    assert house.client(new).get("/tasks").status_code == 200
+    assert operator.post(f"/tokens/{'0' * 12}/rotate", json={}).status_code == 404
+    assert operator.post(f"/tokens/{heir['id']}/rotate", json={"overlap": -1}).status_code == 422
+
+
+def test_the_last_use_of_a_token_is_kept_within_an_hour(house: House, operator: TestClient) -> None:
+    bob = house.client(operator.post("/tokens", json=BOB).json()["token"])
+
+    def last_use() -> float | None:
+        (listed,) = [token for token in operator.get("/tokens").json()["tokens"] if token["name"] == "bob"]
+        used: float | None = listed["used"]
+        return used
+
+    assert last_use() is None
+    bob.get("/tasks")
+    first = last_use()
+    assert first == house.now
+    house.now += 1800
+    bob.get("/tasks")
+    assert last_use() == first
+    house.now += 1801
+    bob.get("/tasks")
+    assert last_use() == house.now
+
+
 def test_a_pilots_token_cannot_be_revoked_as_a_persons(house: House, operator: TestClient) -> None:
     from hashlib import sha256
 

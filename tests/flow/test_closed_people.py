@@ -17,7 +17,7 @@ from pilotage.model.records.states import JobState, PilotState, TaskState
 from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.model.values.scopes import personal_scope
-from pilotage.store import PersonClosed, Store, TaskFilter, TaskPage
+from pilotage.store import PersonClosed, Store, TaskFilter, TaskPage, session_token
 from pilotage.store.people.secrets import Encrypted
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, decision, move, new_jobs, new_pilot, new_task
@@ -52,7 +52,8 @@ def _running_pilot(store: Store, owner: Identity) -> int:
 def test_what_is_theirs_ends_and_what_is_others_or_stored_stays(runtime: Runtime) -> None:
     store = runtime.store
     mine = _token(store, ADA)
-    session = store.tokens.open_session(Credential(role="user", identity=ADA), mine)
+    credential = Credential(role="user", identity=ADA, expires=NOW + 60)
+    session = session_token(store.sessions.open(credential, "Firefox", "a token", mine), "Firefox")
     others = [_token(store, BOB), _token(store, OTHER_ADA), _token(store, ADA, "site")]
     tasks = [new_task(store, ADA), new_task(store, ADA)]
     jobs = new_jobs(store, tasks[0], 2)

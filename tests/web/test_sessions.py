@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from pilotage.server.process import of_proxies
 from pilotage.server.web.sessions import CODE_LIFE, MOST_WRONG, SESSION_LIFE
+from pilotage.store import session_token
 from tests.api.conftest import ALICE, BOB, House
 
 from .conftest import OLGA, PageHouse, TestClient
@@ -61,20 +62,52 @@ def test_a_session_ends_with_the_token_that_opened_it(house: House, pages: PageH
     assert browser.get("/tasks").status_code == 303
 
 
-def test_a_revoked_token_opens_no_session_and_neither_outlives_it_by_one_of_its_sessions(
-    house: House, pages: PageHouse
-) -> None:
+def test_a_revoked_token_opens_no_session_and_neither_does_a_session(house: House, pages: PageHouse) -> None:
     token = pages.token("user", ALICE)
-    browser, other = pages.browser(), pages.browser()
+    browser = pages.browser()
     assert browser.post("/sign-in", data={"token": token}).status_code == 303
-    (session,) = browser.cookies.values()
-    assert other.post("/sign-in", data={"token": session}).status_code == 303
+    (cookie,) = browser.cookies.values()
+    for text in (cookie, session_token(cookie, "testclient")):
+        assert pages.browser().post("/sign-in", data={"token": text}).status_code == 403
     (listed,) = house.store.tokens.people()
     house.store.tokens.revoke(listed.id)
     # The server still believes a found token for some seconds.
     assert pages.browser().post("/sign-in", data={"token": token}).status_code == 403
     house.now += 60
-    assert [one.get("/tasks").status_code for one in (browser, other)] == [303, 303]
+    assert browser.get("/tasks").status_code == 303
+
+
+def test_a_stolen_cookie_opens_nothing_in_another_browser(pages: PageHouse, alice: TestClient) -> None:
+    thief = pages.browser()
+    thief.cookies.update(dict(alice.cookies))
+    assert thief.get("/tasks").status_code == 200, "the same browser"
+    thief.headers["User-Agent"] = "Thief/1.0"
+    assert thief.get("/tasks").status_code == 303
+    assert alice.get("/tasks").status_code == 200
+
+
+def test_a_person_sees_and_ends_their_sessions_and_an_operator_everybodys(
+    house: House, pages: PageHouse, alice: TestClient, operator: TestClient
+) -> None:
+    other = pages.browser()
+    other.headers["User-Agent"] = "Phone/2.0"
+    assert other.post("/sign-in", data={"token": pages.token("user", ALICE)}).status_code == 303
+    pages.signed_in("user", BOB)
+    page = alice.get("/sessions").text
+    assert "Phone/2.0" in page
+    assert "(this one)" in page
+    assert "bob" not in page
+    assert "bob" in operator.get("/sessions").text
+    (phone,) = (one for one in house.store.sessions.of(ALICE) if one.browser == "Phone/2.0")
+    (bobs,) = house.store.sessions.of(BOB)
+    assert alice.get(f"/sessions/{bobs.id}/end").status_code == 404
+    form = re.search(r'name="form_token" value="(\w+)"', page)
+    assert form
+    assert alice.post(f"/sessions/{bobs.id}/end", data={"form_token": form[1]}).status_code == 404
+    assert alice.post(f"/sessions/{phone.id}/end", data={"form_token": form[1]}).status_code == 303
+    house.now += 60  # a found token is believed for some seconds
+    assert other.get("/tasks").status_code == 303
+    assert alice.get("/tasks").status_code == 200
 
 
 def test_pilots_and_wrong_tokens_do_not_get_in_and_lock_out_nobody(house: House, pages: PageHouse) -> None:

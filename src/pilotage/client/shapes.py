@@ -168,7 +168,11 @@ FEDERATION_VERSION = _all(str, "actor file note") | {"changes": [str], "time": f
 CHANGED_FEDERATION = _all([str], "changes effects losses") | {"version": int}
 CALLER = _all(str, "name vo group vo_role role") | {"rights": [str], "expires": NUMBER_OR_NONE}
 SIGN_IN_OFFER = _all(str, "name issuer client scopes audience")
-TOKEN = _all(str, "id name role vo") | {"created": float, "expires": NUMBER_OR_NONE}
+TOKEN = _all(str, "id name role vo purpose") | {
+    "created": float,
+    "expires": NUMBER_OR_NONE,
+    "used": NUMBER_OR_NONE,
+}
 SECRET = {"name": str, "set_at": float}
 PERSON = {
     **_all(str, "name vo"),

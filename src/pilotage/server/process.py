@@ -217,7 +217,7 @@ def _run(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
+    pages = make_pages(runtime, (settings.url, *settings.more_urls), code, issuers)
     server = _server(runtime, pages, settings, end, issuers) if listener else None
     collect_rarely()
     with _running(services, runtime):

@@ -46,6 +46,7 @@ from pilotage.store.jobs.work_quarters import WorkCounts, WorkNow, WorkOf, WorkQ
 from pilotage.store.past import USE_KEPT, step_of
 from pilotage.store.people.notification_settings import PersonNotify
 from pilotage.store.people.notifications import NotificationView
+from pilotage.store.people.sessions import LONGEST_BROWSER, Session, session_id, session_token
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
 from pilotage.store.people.simulations import SimulationResult, StoredSimulation
 from pilotage.store.people.tokens import PersonToken
@@ -64,6 +65,7 @@ from pilotage.store.worlds.parts import Pass
 __all__ = [
     "ARCHIVE",
     "HINDRANCES",
+    "LONGEST_BROWSER",
     "MOST_ROWS",
     "OUTAGE",
     "SERVES_A_CALLER",
@@ -112,6 +114,7 @@ __all__ = [
     "ReaderView",
     "ReplicaView",
     "ServerBeat",
+    "Session",
     "SetAsideRecord",
     "ShareSample",
     "ShareSpan",
@@ -154,6 +157,8 @@ __all__ = [
     "named_page",
     "numbered",
     "outage",
+    "session_id",
+    "session_token",
     "share_uses",
     "step_of",
 ]

@@ -45,6 +45,7 @@ from pilotage.store.people.grants import Grants
 from pilotage.store.people.notification_settings import NotificationSettings
 from pilotage.store.people.notifications import NotificationQueries
 from pilotage.store.people.secrets import Secrets
+from pilotage.store.people.sessions import Sessions
 from pilotage.store.people.sign_ins import SignIns
 from pilotage.store.people.simulations import Simulations
 from pilotage.store.people.tokens import Tokens
@@ -125,6 +126,7 @@ class Store:
         self.tokens, self.grants = Tokens(database, clock, new_token), Grants(database, clock)
         self.notification_settings = NotificationSettings(database, clock, new_token)
         self.sign_ins = SignIns(database, clock)
+        self.sessions = Sessions(database, clock, new_token)
 
     @classmethod
     def open(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,9 +26,14 @@ TOKENS = (
     Column("role"),
     Column("name"),
     Column("vo"),
+    Column("for", essential=False),
     Column("made", essential=False, number=True),
+    Column("used", essential=False, number=True),
     Column("ends in", number=True),
 )
+
+
+To = Annotated[Path | None, typer.Option("--to", help="Write it into this file, which only you can read.")]
 
 
 class Role(StrEnum):
@@ -48,9 +54,8 @@ def create(
     expires: Annotated[
         float, typer.Option(min=0, max=36_500, help="Days until it expires; 0 for never.")
     ] = 365.0,
-    to: Annotated[
-        Path | None, typer.Option("--to", help="Write it into this file, which only you can read.")
-    ] = None,
+    purpose: Annotated[str, typer.Option("--for", help="What it is for, in a few words.")] = "",
+    to: To = None,
     json_output: Json = False,
 ) -> None:
     """Make a token, and print it or write it into a file. It is not shown again.
@@ -62,26 +67,51 @@ def create(
         raise BadInput("--name is empty; say who bears the token")
     seconds = expires * 86400 or None
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
-    if to is None:
-        token = _make_token(role, identity, seconds)
+    make = partial(_make_token, role, identity, seconds, purpose)
+    _give(make, to, f"the token of {name}, a {role.value}'s", json_output)
+
+
+def _give(make: Callable[[], str], to: Path | None, description: str, json_output: bool) -> None:
+    """Print a new token, or write it into a file."""
+    if to is not None:
+        _write_private(to, make)
         if json_output:
-            show_json({"token": token})
+            show_json({"file": str(to)})
         else:
-            typer.echo(token)
-        return
-    _write_private(to, lambda: _make_token(role, identity, seconds))
-    if json_output:
-        show_json({"file": str(to)})
+            echo(f"{to}: {description}; only you can read it")
+    elif json_output:
+        show_json({"token": make()})
     else:
-        echo(f"{to}: the token of {name}, a {role.value}'s; only you can read it")
+        typer.echo(make())
 
 
-def _make_token(role: Role, identity: dict[str, str], seconds: float | None) -> str:
+@app.command(epilog="Example: pilotage token rotate 3f1c09aa7be2 --to ada.token")
+def rotate(
+    token: Annotated[str, typer.Argument(help="The token, as the list names it.")],
+    overlap: Annotated[
+        float, typer.Option(min=0, max=30, help="Days for which the old one is accepted beside it.")
+    ] = 1.0,
+    to: To = None,
+    json_output: Json = False,
+) -> None:
+    """Make a token like another, which lasts as long. The old one ends after the overlap."""
+    _refuse_no_id(token)
+    with connect() as client:
+        make = partial(client.rotate_token, token, overlap=overlap * 86400)
+        _give(make, to, f"the token that follows {token}", json_output)
+
+
+def _refuse_no_id(token: str) -> None:
+    if not re.fullmatch("[0-9a-f]{12,64}", token):
+        raise BadInput(f"{token} names no token; pilotage token list names them")
+
+
+def _make_token(role: Role, identity: dict[str, str], seconds: float | None, purpose: str) -> str:
     config = settings()
     if has_store(config.store):
-        return _make_in_store(config, role, identity, seconds)
+        return _make_in_store(config, role, identity, seconds, purpose)
     with connect(config) as client:
-        return client.make_token(**identity, role=role.value, expires_in=seconds)
+        return client.make_token(**identity, role=role.value, expires_in=seconds, purpose=purpose)
 
 
 def _write_private(file: Path, make: Callable[[], str]) -> None:
@@ -116,7 +146,9 @@ def list_(limit: Limit = 100, after: After = "", json_output: Json = False) -> N
             token["role"],
             token["name"],
             token["vo"],
+            token["purpose"],
             f"{ago(token['created'])} ago",
+            "never" if token["used"] is None else f"{ago(token['used'])} ago",
             _time_left(token["expires"]),
         )
         for token in tokens
@@ -137,8 +169,7 @@ def revoke(
 ) -> None:
     """Revoke tokens of people. Within 5 s the server refuses requests that use them."""
     for token in tokens:
-        if not re.fullmatch("[0-9a-f]{12,64}", token):
-            raise BadInput(f"{token} names no token; pilotage token list names them")
+        _refuse_no_id(token)
     with connect() as client:
         revoked = [client.revoke_token(token) for token in tokens]
     if json_output:
@@ -148,7 +179,9 @@ def revoke(
         echo(f"token {record['id']} of {record['name']} is revoked")
 
 
-def _make_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
+def _make_in_store(
+    settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None, purpose: str
+) -> str:
     from pilotage.model.values.identity import Credential, Identity, UnfitName
     from pilotage.store import Store
 
@@ -156,6 +189,6 @@ def _make_in_store(settings: "Settings", role: Role, identity: dict[str, str], s
     credential = Credential(role=role.value, identity=Identity(**identity), expires=expires)
     with using_store(settings.store), closing(Store.open(settings.store)) as store:
         try:
-            return store.tokens.create(credential)
+            return store.tokens.create(credential, purpose)
         except UnfitName as error:
             raise BadInput(f"--{error.field.replace('_', '-')} {error}") from error

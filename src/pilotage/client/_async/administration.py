@@ -101,11 +101,18 @@ class AsyncAdministration(AsyncApi):
         group: str = "",
         vo_role: str = "",
         expires_in: float | None = None,
+        purpose: str = "",
     ) -> str:
         """Make a token, of the role user, operator or site, and return it. It expires after s, or never."""
         who = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
-        body = {**who, "expires_in": expires_in}
+        body = {**who, "expires_in": expires_in, "purpose": purpose}
         return str((await self._posted("/tokens", {"token": str}, None, body, needs=["token"]))["token"])
+
+    async def rotate_token(self, token: str, *, overlap: float = 86_400.0) -> str:
+        """Make a token like one, named as the list names it. The old one ends after ``overlap`` s."""
+        body, path = {"overlap": overlap}, {"token": token}
+        answer = await self._posted("/tokens/{token}/rotate", {"token": str}, path, body, needs=["token"])
+        return str(answer["token"])
 
     async def revoke_token(self, token: str) -> Record:
         """Revoke a token, named as the list names it."""

@@ -92,6 +92,7 @@ REVOKE = Verb(
     example="pilotage revoke 12 bob",
     done="Revoked.",
 )
+END_SESSION = Verb(name="end", done="The session has ended.", word="End")
 LIFT = Verb(name="lift", done="Lifted.", is_for_operators=True)
 DRAIN = Verb(
     name="drain", done="Drained: nothing new starts there.", is_dangerous=True, is_for_operators=True
@@ -114,5 +115,6 @@ OF_WORK = (RETRY, SET, *OF_TASKS, CANCEL)
 """Those on tasks and jobs."""
 
 VERBS = {
-    verb.name: verb for verb in (*OF_WORK, DELETE, GRANT, REVOKE, LIFT, DRAIN, CLOSE, OPEN, LOAD, ROLLBACK)
+    verb.name: verb
+    for verb in (*OF_WORK, DELETE, GRANT, REVOKE, END_SESSION, LIFT, DRAIN, CLOSE, OPEN, LOAD, ROLLBACK)
 }

@@ -44,7 +44,7 @@ def tokens(installation: Installation) -> Iterator[Finding]:
     for token in records:
         if token.expires is not None:
             subject = f"the token {token.id} of {token.name} ({token.role})"
-            mend = f"pilotage token create --role {token.role} --name {token.name}"
+            mend = f"pilotage token rotate {token.id}"
             yield from ends_soon(subject, token.expires, now, mend, "its bearer is refused then")
     if not any(token.role == "operator" for token in records):
         yield Finding(

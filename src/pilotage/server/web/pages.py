@@ -25,8 +25,8 @@ from pilotage.server.api.edge.faults import REFUSALS, refusal
 from pilotage.server.api.edge.measured_routes import measured
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.web import rendering
-from pilotage.server.web.sessions import form_token, is_from_here, session_token
-from pilotage.store import BadCursor, EventKind, ListPage, Store
+from pilotage.server.web.sessions import form_token, is_from_here, token_of_session
+from pilotage.store import BadCursor, EventKind, ListPage, Store, session_id
 
 MOST_FIELDS = 100
 """Most fields of a form or an address."""
@@ -76,7 +76,12 @@ class Visit:
     @property
     def form_token(self) -> str:
         """The token that each form sends back."""
-        return form_token(session_token(self.request))
+        return form_token(token_of_session(self.request))
+
+    @property
+    def session(self) -> str:
+        """The id of the person's session."""
+        return session_id(token_of_session(self.request))
 
     @property
     def done(self) -> str:
@@ -263,7 +268,7 @@ async def caller_of(request: Request) -> Credential | None:
 async def _form(request: Request) -> Mapping[str, str]:
     """Return the fields of a form that a page of this session holds. Raises a 403 for any other."""
     form = await read_form(request)
-    if not is_from_here(request) or form.get("form_token") != form_token(session_token(request)):
+    if not is_from_here(request) or form.get("form_token") != form_token(token_of_session(request)):
         raise HTTPException(403, "this form is not of your session; load its page again, and repeat it")
     return form
 

@@ -1,7 +1,7 @@
 """Pages as HTML: the templates, and the words that they share with the command line."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -56,7 +56,7 @@ MENUS = (
     ),
     Menu(
         label="Administration",
-        everybody={"Shares": "/shares"},
+        everybody={"Shares": "/shares", "Sessions": "/sessions"},
         operators={
             "Breakers": "/admin",
             "Simulate": "/simulate",
@@ -92,9 +92,14 @@ def page(template: str, context: Mapping[str, object], *, is_fragment: bool = Fa
     return templates.get_template(template).render(values)
 
 
-def sign_in(after: str, fault: str) -> str:
-    """Return the page of the form for a token."""
-    return environment().get_template("sign-in.html").render(after=after, fault=fault)
+def sign_in(after: str, fault: str, providers: Sequence[str]) -> str:
+    """Return the page with the ways to sign in."""
+    return environment().get_template("sign-in.html").render(after=after, fault=fault, providers=providers)
+
+
+def signed_in(after: str) -> str:
+    """Return the page that leads a person who signed in with a provider to a page."""
+    return environment().get_template("signed-in.html").render(after=after)
 
 
 def refusal(status: int, detail: str, visit: object = None) -> str:

@@ -1,7 +1,7 @@
 """Sign-in: a pasted token or a one-time code opens a session. A cookie carries the session's token.
 
 A session is a row among the store's tokens. So it survives restarts, holds at every server of a store, and
-ends with the token that opened it. Single sign-on can open sessions in the same way.
+ends with the token that opened it. Identity providers open sessions too, see ``code_flow``.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from pilotage.server.api.administration import metrics
 from pilotage.server.api.edge.access import LONGEST_TOKEN, hostname
 from pilotage.server.api.edge.dependencies import PREFIX, is_of_api
 from pilotage.server.api.edge.pages import BY_SESSION
+from pilotage.store import LONGEST_BROWSER, session_token
 
 SESSION_LIFE = 12 * 3600.0
 """Seconds after which a session ends."""
@@ -74,15 +75,18 @@ class WrongTokens:
             return attempts
 
 
-def operator_session(now: float) -> Credential:
-    """Return the credential of a session that a one-time code opens."""
-    return Credential(role="operator", identity=Identity(name="operator"), expires=now + SESSION_LIFE)
+OPERATOR = Credential(role="operator", identity=Identity(name="operator"))
+"""What a one-time code opens a session for."""
 
 
-def session_of(credential: Credential, now: float) -> Credential:
-    """Return the credential of a session: the token's, for a day's work at most."""
+def session_of(credential: Credential, now: float, *, outlasts: bool) -> Credential:
+    """Return the credential of a session, which lasts for a day's work.
+
+    Unless it ``outlasts`` the token that opens it, it ends with that.
+    """
     end = now + SESSION_LIFE
-    return replace(credential, expires=end if credential.expires is None else min(end, credential.expires))
+    is_longer = outlasts or credential.expires is None or credential.expires > end
+    return replace(credential, expires=end if is_longer else credential.expires)
 
 
 def cookie_name(host: str) -> str:
@@ -91,11 +95,16 @@ def cookie_name(host: str) -> str:
     return f"pilotage_{port if port.isdecimal() else 'page'}"
 
 
-def session_token(request: Request) -> str:
+def browser_of(request: Request) -> str:
+    """Return the browser of a request, as it names itself. A session belongs to its browser."""
+    name = request.headers.get("user-agent", "")[:LONGEST_BROWSER]
+    return "".join(character for character in name if character.isprintable())
+
+
+def token_of_session(request: Request) -> str:
     """Return the session's token; empty if the request has none."""
-    token = request.cookies.get(cookie_name(request.headers.get("host", "")), "")
-    # A provider's token has dots. It is never a session's: other rules hold for it.
-    return token if len(token) <= LONGEST_TOKEN and "." not in token else ""
+    cookie = request.cookies.get(cookie_name(request.headers.get("host", "")), "")
+    return session_token(cookie, browser_of(request)) if 0 < len(cookie) <= LONGEST_TOKEN else ""
 
 
 def set_cookie(request: Request, response: Response, token: str, seconds: float) -> None:
@@ -152,7 +161,7 @@ def admitted(scope: Scope) -> Scope:
     path: str = scope["path"]
     if path == metrics.PATH or is_of_api(path):
         return scope
-    token = session_token(Request(scope))
+    token = token_of_session(Request(scope))
     headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
     if token:
         headers.append((b"authorization", f"Bearer {token}".encode("latin-1", "replace")))

@@ -6,6 +6,7 @@ Closing a person revokes their tokens. Requests that already run with such a tok
 import base64
 import hashlib
 import hmac
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy.exc import DBAPIError
 
 from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.values.identity import Credential, Identity, Role, refuse_unfit_names
@@ -33,6 +35,8 @@ from pilotage.store.database.errors import PersonClosed
 from pilotage.store.database.rows import among
 from pilotage.store.pilots.table import pilots
 from pilotage.store.tasks.table import tasks
+
+log = logging.getLogger(__name__)
 
 closed_people = Table(
     "closed_people",
@@ -86,14 +90,17 @@ tokens = Table(
     Column("created", Double, nullable=False),
     Column("expires", Double),
     Column("nonce", String),
+    Column("purpose", String, nullable=False, server_default=""),
+    Column("used", Double),
+    Column("browser", String),
     Index("tokens_by_pilot", "pilot"),
     Index("tokens_by_expiry", "expires"),
 )
 
 _t = tokens.c
 
-_OF_PEOPLE = (_t.pilot.is_(None), _t.nonce.is_(None))
-"""Tokens of people, without sessions. A session's token has its parent's hash as its nonce."""
+_OF_PEOPLE = (_t.pilot.is_(None), _t.browser.is_(None))
+"""Tokens of people, without their sessions. A session's nonce is the hash of the token that opened it."""
 
 _OF_USERS = ("user", "operator")
 
@@ -128,6 +135,10 @@ class PersonToken:
     """When it was made, in s since 1970 UTC."""
     expires: float | None
     """When it expires, in s since 1970 UTC; null: never."""
+    purpose: str
+    """What it is for, in the words of its maker."""
+    used: float | None
+    """When it was last used, within an hour, in s since 1970 UTC; null: never."""
 
 
 _FIND = (
@@ -147,11 +158,11 @@ class Tokens:
         self._clock = clock
         self._new = new
 
-    def create(self, credential: Credential) -> str:
+    def create(self, credential: Credential, purpose: str = "") -> str:
         """Make a token for a credential. It cannot be shown again. Delete expired tokens."""
-        return self.create_all([credential])[0]
+        return self.create_all([credential], purpose)[0]
 
-    def create_all(self, credentials: Sequence[Credential]) -> list[str]:
+    def create_all(self, credentials: Sequence[Credential], purpose: str = "") -> list[str]:
         """Make a token for each credential, in one transaction. Tokens of ended pilots are not stored.
 
         Raises ``UnfitName``.
@@ -162,7 +173,8 @@ class Tokens:
         new_tokens = [self._new() for _ in credentials]
         now = self._clock()
         rows = [
-            _row(token, credential, now) for token, credential in zip(new_tokens, credentials, strict=True)
+            new_row(token, credential, now, purpose)
+            for token, credential in zip(new_tokens, credentials, strict=True)
         ]
         of_pilots = sorted({credential.pilot for credential in credentials if credential.pilot is not None})
 
@@ -184,7 +196,7 @@ class Tokens:
 
     def find(self, token: str) -> Credential | None:
         """Return a token's credential; None if it never existed, was revoked, or has expired."""
-        rows = self._database.look(_FIND, {"hash": _hash(token)})
+        rows = self._database.look(_FIND, {"hash": hashed(token)})
         if not rows:
             return None
         role, owner, vo, group, vo_role, pilot, queue, expires = rows[0]
@@ -202,18 +214,18 @@ class Tokens:
         pilot_token = _derived(token, nonce)
 
         def write(connection: Connection) -> bool:
-            row = connection.execute(select(tokens).where(_t.hash == _hash(token))).one_or_none()
+            row = connection.execute(select(tokens).where(_t.hash == hashed(token))).one_or_none()
             if row is None or row.role not in ("enrolment", "enrolled") or _ended(connection, [row.pilot]):
                 return False
             mine = (_t.pilot == row.pilot, _t.role == "enrolment")
-            used = update(tokens).where(*mine).values(role="enrolled", nonce=_hash(nonce))
+            used = update(tokens).where(*mine).values(role="enrolled", nonce=hashed(nonce))
             if not connection.execute(used).rowcount:
                 again = select(_t.nonce).where(_t.hash == row.hash)
                 # Compare in constant time.
-                return hmac.compare_digest(str(connection.execute(again).scalar()), _hash(nonce))
+                return hmac.compare_digest(str(connection.execute(again).scalar()), hashed(nonce))
             named = {name: row._mapping[name] for name in ("owner", "vo", "group", "vo_role", "pilot")}
             bound = {
-                "hash": _hash(pilot_token),
+                "hash": hashed(pilot_token),
                 "role": "pilot",
                 "created": self._clock(),
                 "expires": expires,
@@ -222,32 +234,6 @@ class Tokens:
             return True
 
         return pilot_token if self._database.write(write) else None
-
-    def open_session(self, credential: Credential, parent: str = "") -> str:
-        """Make a token for a browser's session. It ends with its ``parent``, the token that opened it.
-
-        If a session opens another session, both get the same parent. Raises LookupError if the token was
-        revoked.
-        """
-        token, now = self._new(), self._clock()
-        row = _row(token, credential, now)
-
-        def write(connection: Connection) -> None:
-            connection.execute(delete(tokens).where(_t.expires <= now))
-            opener = connection.execute(select(_t.nonce).where(_t.hash == _hash(parent))).one_or_none()
-            if parent and opener is None:
-                raise LookupError("the token was revoked")
-            nonce = (opener.nonce if opener else None) or (_hash(parent) if parent else None)
-            connection.execute(insert(tokens), {**row, "nonce": nonce})
-
-        self._database.write(write)
-        return token
-
-    def end(self, token: str) -> None:
-        """Revoke a token by itself, such as a session's."""
-        self._database.write(
-            lambda connection: connection.execute(delete(tokens).where(_t.hash == _hash(token)))
-        )
 
     def renew(self, pilot: int, expires: float) -> None:
         """Extend a pilot's credential until ``expires``, in s since 1970 UTC."""
@@ -272,20 +258,51 @@ class Tokens:
             _person(row) for row in self._database.read(lambda connection: connection.execute(query).all())
         ]
 
+    def rotate(self, name: str, until: float) -> str | None:
+        """Make a token like a person's, with as long a life. The old one ends at ``until``, if not before.
+
+        Return None if no id begins like this, or several do. Times in s since 1970 UTC.
+        """
+        token, now = self._new(), self._clock()
+
+        def write(connection: Connection) -> bool:
+            row = _of_id(connection, name)
+            if row is None or (row.expires is not None and row.expires <= now):
+                return False
+            life = None if row.expires is None else row.expires - row.created
+            new = {**row._mapping, "hash": hashed(token), "created": now, "used": None}
+            connection.execute(insert(tokens), {**new, "expires": None if life is None else now + life})
+            end = until if row.expires is None else min(until, row.expires)
+            # A session may last until the end of the token that opened it.
+            ending = update(tokens).where(
+                (_t.hash == row.hash) | ((_t.nonce == row.hash) & (_t.expires > end))
+            )
+            connection.execute(ending.values(expires=end))
+            return True
+
+        return token if self._database.write(write) else None
+
+    def note_use(self, token: str, time: float) -> None:
+        """Record when a token is used, in s since 1970 UTC. A full disk keeps its bearer from nothing."""
+        used = update(tokens).where(_t.hash == hashed(token)).values(used=time)
+        try:
+            self._database.write(lambda connection: connection.execute(used))
+        except (DBAPIError, OSError) as error:
+            log.warning("the last use of a token could not be recorded: %s", error)
+
     def revoke(self, name: str) -> PersonToken | None:
         """Revoke a person's token, and the sessions that it opened.
 
         Return None if no id begins like this, or several do.
         """
-        query = select(tokens).where(*_OF_PEOPLE)
 
         def write(connection: Connection) -> PersonToken | None:
-            rows = [row for row in connection.execute(query) if row.hash.startswith(name)]
-            if len(rows) != 1:
+            row = _of_id(connection, name)
+            if row is None:
                 return None
-            opened = (_t.pilot.is_(None)) & (_t.nonce == rows[0].hash)
-            connection.execute(delete(tokens).where((_t.hash == rows[0].hash) | opened))
-            return _person(rows[0])
+            opened = (_t.pilot.is_(None)) & (_t.nonce == row.hash)
+            connection.execute(delete(tokens).where((_t.hash == row.hash) | opened))
+            return _person(row)
 
         return self._database.write(write)
 
@@ -309,6 +326,13 @@ class Tokens:
         self._database.write(write)
 
 
+def _of_id(connection: Connection, name: str) -> Any:
+    """Return the one row of a person's token with an id that begins like this; None if there are several."""
+    query = select(tokens).where(*_OF_PEOPLE, _t.hash.startswith(name, autoescape=True)).limit(2)
+    rows = connection.execute(query).all()
+    return rows[0] if len(rows) == 1 else None
+
+
 def _ended(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
     """Return which of these pilots have ended.
 
@@ -318,10 +342,11 @@ def _ended(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
     return frozenset(number for number, state in rows if state not in LIVE_PILOTS)
 
 
-def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
+def new_row(token: str, credential: Credential, now: float, purpose: str = "") -> dict[str, Any]:
+    """Return the row of a token that is made now, for a ``purpose``."""
     owner = credential.identity
     return {
-        "hash": _hash(token),
+        "hash": hashed(token),
         "role": credential.role,
         "owner": owner.name,
         "vo": owner.vo,
@@ -330,6 +355,7 @@ def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
         "pilot": credential.pilot,
         "created": now,
         "expires": credential.expires,
+        "purpose": purpose,
     }
 
 
@@ -343,6 +369,8 @@ def _person(row: Any) -> PersonToken:
         vo_role=row.vo_role,
         created=row.created,
         expires=row.expires,
+        purpose=row.purpose,
+        used=row.used,
     )
 
 
@@ -352,6 +380,7 @@ def _derived(token: str, nonce: str) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def _hash(token: str) -> str:
+def hashed(token: str) -> str:
+    """Return the hash by which the store finds a token."""
     # This needs no salt and no slow hash: tokens are long and random, so no dictionary contains them.
     return hashlib.sha256(token.encode()).hexdigest()

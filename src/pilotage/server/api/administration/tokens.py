@@ -25,6 +25,7 @@ class Bearer(RequestBody):
     vo: Text = ""
     group: Text = ""
     vo_role: Text = ""
+    purpose: Text = ""
     expires_in: Annotated[float, Field(gt=0, le=36_500 * 86_400), FINITE] | None = None
 
 
@@ -39,6 +40,8 @@ class PeopleTokens(PageOfList):
 
     tokens: list[PersonToken]
 
+
+_NO_TOKEN = "there is no token {}; GET /tokens lists those of people"
 
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12,64}$", description="as the list of tokens names it")]
 
@@ -59,7 +62,7 @@ def delete_token(token: TokenId, runtime: TheRuntime) -> Response:
     """Revoke a token of a person. After at most 5 s, the server refuses requests that use it."""
     revoked = runtime.store.tokens.revoke(token)
     if revoked is None:
-        raise HTTPException(404, f"there is no token {token}; GET /tokens lists those of people")
+        raise HTTPException(404, _NO_TOKEN.format(token))
     return answer(revoked)
 
 
@@ -68,5 +71,25 @@ def post_token(body: Bearer, runtime: TheRuntime) -> Response:
     """Make a token."""
     identity = Identity(name=body.name, vo=body.vo, group=body.group, vo_role=body.vo_role)
     expires = None if body.expires_in is None else runtime.clock() + body.expires_in
-    token = runtime.store.tokens.create(Credential(role=body.role, identity=identity, expires=expires))
-    return answer({"token": token}, 201)
+    credential = Credential(role=body.role, identity=identity, expires=expires)
+    return answer({"token": runtime.store.tokens.create(credential, body.purpose)}, 201)
+
+
+class Rotation(RequestBody):
+    """For how many seconds the old token is accepted beside the new one."""
+
+    overlap: Annotated[float, Field(ge=0, le=30 * 86_400), FINITE] = 86_400.0
+
+
+@router.post(
+    "/{token}/rotate",
+    status_code=201,
+    dependencies=[FOR_OPERATORS_NOW],
+    responses=documented(Token, 404, status=201),
+)
+def rotate_token(token: TokenId, body: Rotation, runtime: TheRuntime) -> Response:
+    """Make a token like this one, which lasts as long. The old one ends after the overlap."""
+    new = runtime.store.tokens.rotate(token, runtime.clock() + body.overlap)
+    if new is None:
+        raise HTTPException(404, _NO_TOKEN.format(token))
+    return answer({"token": new}, 201)

@@ -30,6 +30,9 @@ from pilotage.store.people.grants import Ground
 REMEMBERED = 10_000
 """How many tokens are remembered at most; the one that was not used for longest is forgotten first."""
 
+NOTED_FOR = 3600.0
+"""Seconds after which a server records again that a token is used."""
+
 SEARCHES_AT_ONCE = 4
 """Most concurrent token searches in the store."""
 
@@ -113,6 +116,7 @@ class KnownTokens:
         self._store, self._signed = store, signed
         self._clock = clock
         self._found: TTLCache[bytes, Credential] = TTLCache(REMEMBERED, KNOWN_FOR, clock)
+        self._noted: TTLCache[bytes, bool] = TTLCache(REMEMBERED, NOTED_FOR, clock)
         # Unknown tokens are not remembered, so a bounded number of threads looks for invented ones.
         self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
@@ -132,15 +136,23 @@ class KnownTokens:
         now = self._clock()
         if credential is None:
             async with self._searches:
-                credential = await run_in_threadpool(self._store.tokens.find, token)
+                credential = await run_in_threadpool(self._search, token, key not in self._noted)
             if credential is not None:
                 self._found[key] = credential
+                self._noted.setdefault(key, True)
         if credential is None or (credential.expires is not None and credential.expires <= now):
             return None
         if credential.pilot is not None:
             log_lines.note(pilot=credential.pilot)
         else:
             log_lines.note(person=person(credential.identity))
+        return credential
+
+    def _search(self, token: str, notes_use: bool) -> Credential | None:
+        """Return a token's credential from the store, which keeps when people and sites use their tokens."""
+        credential = self._store.tokens.find(token)
+        if notes_use and credential is not None and credential.pilot is None:
+            self._store.tokens.note_use(token, self._clock())
         return credential
 
     async def _of_provider(self, token: str) -> Credential | None:

@@ -99,6 +99,10 @@ class Issuer(BaseModel):
     """The client's id at the issuer, for ``pilotage login``; empty: tokens come from elsewhere."""
     scopes: Annotated[str, Field(max_length=500, pattern=r"^[\x20-\x7e]*$")] = "openid profile"
     """The scopes that ``pilotage login`` asks for."""
+    page_client: Annotated[str, Field(max_length=200, pattern=r"^[\x21-\x7e]*$")] = ""
+    """The client's id for sign-in on the page, with PKCE; empty: the page offers none."""
+    page_secret: Annotated[str, Field(max_length=500, pattern=r"^[\x20-\x7e]*$", repr=False)] = ""
+    """The secret of that client, if it has one; empty: it is a public client."""
     algorithms: Annotated[tuple[Literal["RS256", "ES256"], ...], Field(min_length=1)] = ("RS256", "ES256")
     """Signatures that are accepted."""
     leeway: Annotated[float, Field(ge=0, le=LONGEST_LEEWAY, allow_inf_nan=False)] = 30.0

@@ -14,7 +14,7 @@ from pilotage.federation.faults import BadDocument
 from pilotage.flow.calls.administration.people import last_simulation
 from pilotage.server.api.places.federation import without_options
 from pilotage.server.web.pages import Page, Redirect, Visit, action, command, view
-from pilotage.server.web.sessions import session_token
+from pilotage.server.web.sessions import token_of_session
 from pilotage.server.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, SimulationRuns
 from pilotage.server.web.views.admin import worlds_by_day
 from pilotage.store import StoredSimulation
@@ -142,7 +142,7 @@ def start(visit: Visit) -> Page | Redirect:
         host, port = visit.request.scope["server"]
         environment = {
             "PILOTAGE_URL": f"http://{f'[{host}]' if ':' in host else host}:{port}",
-            "PILOTAGE_TOKEN": session_token(visit.request),
+            "PILOTAGE_TOKEN": token_of_session(visit.request),
         }
     elif fault := _foreign(form.scenario):
         return _page(visit, form, fault)
