@@ -14,11 +14,14 @@ from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.server.api import create_app
+from pilotage.server.api.sign_in.issuer_files import Issuer
+from pilotage.server.api.sign_in.signed_tokens import SignedTokens
 from pilotage.server.api.work.event_hub import EventHub
 from pilotage.server.process import listen
 from pilotage.server.web import make_pages
 from tests.api.conftest import ALICE, BOB, House, _watched_steps, copied, loop, template
 from tests.conftest import locked_port
+from tests.identity_provider import IdentityProvider, rsa_key, serving
 from tests.waiting import wait_for
 
 from .views import Person
@@ -37,13 +40,18 @@ PEOPLE: dict[Person, tuple[Role, Identity]] = {
 class Served:
     """A server on loopback that can be stopped and started again, its store, and the work in it."""
 
-    def __init__(self, house: House, port: int, browser: Browser) -> None:
+    def __init__(self, house: House, port: int, browser: Browser, provider: IdentityProvider) -> None:
         self.house = house
         self.work: Work = prepare(house)
         self.url = f"http://127.0.0.1:{port}"
         self._port, self._browser = port, browser
         self._sessions: dict[Person, StorageState] = {}
-        self.app = create_app(house.runtime, make_pages(house.runtime, (self.url,)))
+        rule = {"when": {"groups": "/{vo}/{group}"}, "person": "{preferred_username}"}
+        issuer = {"name": "iam", "issuer": provider.url, "audience": ["pilotage"], "rules": [rule]}
+        issuers = [Issuer.model_validate({**issuer, "page_client": "pilotage-page"})]
+        signed = SignedTokens(issuers, house.store, house.runtime.clock)
+        pages = make_pages(house.runtime, (self.url,), None, issuers)
+        self.app = create_app(house.runtime, pages, signed=signed)
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
@@ -101,9 +109,19 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def served(template: Path, browser: Browser) -> Iterator[Served]:
     """A server on loopback with work of Alice and Bob."""
-    with contextmanager(copied)(template) as house, locked_port() as port:
+    with (
+        contextmanager(copied)(template) as house,
+        locked_port() as port,
+        serving(IdentityProvider(keys=[rsa_key("r1")])) as provider,
+    ):
         house.runtime.kept_worlds = KeptWorlds(template.parent / "worlds", days=2)
-        made = Served(house, port, browser)
+        made = Served(house, port, browser, provider)
+        provider.person = {
+            "preferred_username": "ada",
+            "groups": ["/atlas/higgs"],
+            "iat": int(house.now),
+            "exp": int(house.now) + 600,
+        }
         made.start()
         yield made
         made.stop()

@@ -158,6 +158,20 @@ def test_a_task_named_as_a_script_is_refused_and_found_nowhere(served: Served, v
     assert "taken" not in page.title()
 
 
+def test_a_person_signs_in_with_a_provider_and_out_again(visit: Visit) -> None:
+    page = visit(None, "/tasks?name=a")
+    page.get_by_role("link", name="Sign in with iam").click()
+    page.wait_for_url("**/tasks?name=a")
+    expect(page.locator(".who")).to_contain_text("ada · atlas")
+    page.get_by_role("link", name="Administration").click()
+    page.get_by_role("link", name="Sessions").click()
+    expect(page.get_by_role("row").filter(has_text="this one")).to_contain_text("iam")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.goto("/tasks")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
 def test_a_page_says_that_the_server_is_away_and_comes_back(served: Served, visit: Visit) -> None:
     task = new_task(served, "survives")
     page = visit("alice", f"/tasks/{task}")

@@ -74,6 +74,7 @@ VIEWS = (
     SeenView("admin-federation", "/admin/federation", "olga"),
     SeenView("admin-load", "/admin/federation/load", "olga"),
     SeenView("admin-history", "/admin/history", "olga"),
+    SeenView("sessions", "/sessions", "olga"),
     SeenView("admin-tokens", "/admin/tokens", "olga"),
     SeenView("admin-servers", "/admin/servers", "olga"),
     SeenView("admin-days", "/admin/days?day=2027-01-15", "olga"),

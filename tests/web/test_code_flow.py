@@ -15,10 +15,10 @@ from pilotage.server.api.sign_in.issuer_keys import IssuerKeys
 from pilotage.server.api.sign_in.signed_tokens import SignedTokens
 from pilotage.server.web import make_pages
 from pilotage.server.web.sessions import SESSION_LIFE
-from tests.api.conftest import House
+from tests.api.conftest import _LOOPS, House
 from tests.identity_provider import IdentityProvider, rsa_key, serving
 
-from .conftest import _LOOPS, TestClient
+from .conftest import TestClient
 
 KEY = rsa_key("r1")
 URL = "http://localhost:8470"

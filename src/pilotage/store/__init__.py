@@ -46,7 +46,7 @@ from pilotage.store.jobs.work_quarters import WorkCounts, WorkNow, WorkOf, WorkQ
 from pilotage.store.past import USE_KEPT, step_of
 from pilotage.store.people.notification_settings import PersonNotify
 from pilotage.store.people.notifications import NotificationView
-from pilotage.store.people.sessions import LONGEST_BROWSER, Session, session_id, session_token
+from pilotage.store.people.sessions import LONGEST_BROWSER, BrowserSession, session_id, session_token
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
 from pilotage.store.people.simulations import SimulationResult, StoredSimulation
 from pilotage.store.people.tokens import PersonToken
@@ -73,6 +73,7 @@ __all__ = [
     "ArchivedElsewhere",
     "AttemptPage",
     "BadCursor",
+    "BrowserSession",
     "DailyFailures",
     "DatasetTaken",
     "DatasetVersion",
@@ -114,7 +115,6 @@ __all__ = [
     "ReaderView",
     "ReplicaView",
     "ServerBeat",
-    "Session",
     "SetAsideRecord",
     "ShareSample",
     "ShareSpan",

@@ -125,8 +125,7 @@ class Store:
         self.removals, self.secrets = Removals(database), Secrets(database, clock)
         self.tokens, self.grants = Tokens(database, clock, new_token), Grants(database, clock)
         self.notification_settings = NotificationSettings(database, clock, new_token)
-        self.sign_ins = SignIns(database, clock)
-        self.sessions = Sessions(database, clock, new_token)
+        self.sign_ins, self.sessions = SignIns(database, clock), Sessions(database, clock, new_token)
 
     @classmethod
     def open(

@@ -47,7 +47,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SignInAttempt:
     """A sign-in that was begun. ``after`` is the path to go to when it succeeded."""
 
     issuer: str
@@ -83,7 +83,7 @@ class CodeFlow:
             raise HTTPException(404, "the server has no sign-in with this provider")
         after = own_path(request.query_params.get("next", "/"))
         after = after if len(after) <= LONGEST_PATH else "/"
-        attempt = Attempt(issuer.name, secrets.token_urlsafe(24), secrets.token_urlsafe(48), after)
+        attempt = SignInAttempt(issuer.name, secrets.token_urlsafe(24), secrets.token_urlsafe(48), after)
         query = {
             "response_type": "code",
             "client_id": issuer.page_client,
@@ -99,7 +99,7 @@ class CodeFlow:
         _set_cookie(request, answer, _encoded(attempt), ATTEMPT_LIFE)
         return answer
 
-    async def finish(self, request: Request) -> tuple[Attempt, str]:
+    async def finish(self, request: Request) -> tuple[SignInAttempt, str]:
         """Return the attempt that a provider answers, and the access token that its code buys.
 
         Raises HTTPException: 403 if it is not this browser's, or the provider refuses; 503 if it is away.
@@ -147,20 +147,20 @@ def end_attempt(request: Request, answer: Response) -> None:
     _set_cookie(request, answer, "", 0)
 
 
-def _attempt(request: Request) -> Attempt | None:
+def _attempt(request: Request) -> SignInAttempt | None:
     """Return the attempt of a browser's cookie; None without one that can be read."""
     text = request.cookies.get(_cookie(request), "")
     if not 0 < len(text) <= LONGEST_COOKIE:
         return None
     try:
-        attempt = Attempt(**json.loads(base64.urlsafe_b64decode(text)))
+        attempt = SignInAttempt(**json.loads(base64.urlsafe_b64decode(text)))
     except (ValueError, TypeError, RecursionError):
         return None
     are_texts = all(isinstance(value, str) for value in asdict(attempt).values())
     return attempt if are_texts and own_path(attempt.after) == attempt.after else None
 
 
-def _encoded(attempt: Attempt) -> str:
+def _encoded(attempt: SignInAttempt) -> str:
     return base64.urlsafe_b64encode(json.dumps(asdict(attempt)).encode()).decode()
 
 

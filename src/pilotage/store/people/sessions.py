@@ -25,7 +25,7 @@ LONGEST_BROWSER = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class BrowserSession:
     """A session of a browser, without its token."""
 
     __pydantic_config__ = DESCRIBED
@@ -86,7 +86,7 @@ class Sessions:
         self._database.write(write)
         return cookie
 
-    def of(self, person: Identity | None) -> Sequence[Session]:
+    def of(self, person: Identity | None) -> Sequence[BrowserSession]:
         """Return the open sessions of a person, newest first; those of all people for None."""
         query = select(tokens).where(_IS_SESSION, _t.expires > self._clock())
         if person is not None:
@@ -101,7 +101,7 @@ class Sessions:
             lambda connection: connection.execute(delete(tokens).where(_t.hash == hashed(token)))
         )
 
-    def end_named(self, name: str, person: Identity | None) -> Session | None:
+    def end_named(self, name: str, person: Identity | None) -> BrowserSession | None:
         """End an open session of a person, of anybody for None. Return None if there is no such session."""
         matching = [session for session in self.of(person) if session.id == name]
         if matching:
@@ -110,8 +110,8 @@ class Sessions:
         return matching[0] if matching else None
 
 
-def _session(row: Any) -> Session:
-    return Session(
+def _session(row: Any) -> BrowserSession:
+    return BrowserSession(
         id=row.hash[:ID_LENGTH],
         role=row.role,
         name=row.owner,

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from pilotage.model.rules.verbs import END_SESSION
 from pilotage.server.web.action_model import ActionPreview, ActionSubject, PageAction
 from pilotage.server.web.pages import Page, Visit, view
-from pilotage.store import Session
+from pilotage.store import BrowserSession
 
 MOST_ROWS = 200
 """Most sessions of a page."""
@@ -19,7 +19,7 @@ MOST_ROWS = 200
 class SessionsModel:
     """Open sessions, newest first; ``current`` is the visitor's."""
 
-    sessions: Sequence[Session]
+    sessions: Sequence[BrowserSession]
     current: str
     more: int
 
@@ -35,7 +35,7 @@ def sessions(visit: Visit) -> Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EndedSession(ActionSubject):
-    session: Session
+    session: BrowserSession
 
 
 def _find(visit: Visit) -> _EndedSession:
