@@ -13,7 +13,7 @@ OPTIONS ?=
 # A worker that dies ends the run, which names its test. Without this, pytest-xdist starts that test again and again.
 NO_RESTART := --max-worker-restart=0
 
-TEST = $(BIN)/python -m pytest -n auto $(NO_RESTART) --dist loadfile --no-loadscope-reorder --timeout 300 -rs --ignore tests/page --ignore tests/sites
+TEST = $(BIN)/python -m pytest -n auto $(NO_RESTART) --dist loadfile --no-loadscope-reorder --timeout 300 -rs --ignore tests/page --ignore tests/sites --ignore tests/packages
 
 # Workers of make quick: one more than cores, because its tests compute more than they wait, and to collect
 # them takes each worker 4 s. The other targets take two for each core.
@@ -23,7 +23,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-integrations test-page chaos fuzz audit pictures quick check types size bench bench-pairs lock format docs site clean
+.PHONY: help demo test test-twins test-endurance test-sites test-rucio test-integrations test-packages test-page chaos fuzz audit pictures quick check types size bench bench-pairs release lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -47,7 +47,7 @@ test-twins: $(READY) ## the tests on PostgreSQL that make test runs on SQLite al
 	$(TEST) -m "twin and not endurance" $(OPTIONS)
 
 test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks, properties on many examples
-	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist worksteal -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page --ignore tests/sites $(OPTIONS)
+	$(BIN)/python -m pytest -n auto $(NO_RESTART) --dist worksteal -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page --ignore tests/sites --ignore tests/packages $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh
@@ -55,7 +55,7 @@ test-sites: $(READY) ## the tests on real batch systems, which it installs first
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
 	$(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal --hypothesis-profile quick -m "not slow and not endurance and not acceptance and not postgresql" \
-	  --ignore tests/acceptance --ignore tests/page --ignore tests/sites $(OPTIONS)
+	  --ignore tests/acceptance --ignore tests/page --ignore tests/sites --ignore tests/packages $(OPTIONS)
 
 test-rucio: $(READY) ## the tests on a real Rucio server, which it installs first (from PyPI, into build/rucio)
 	tests/catalogues/install.sh
@@ -68,6 +68,11 @@ test-integrations: $(READY) ## the tests of integrations/ with the real Snakemak
 test-page: $(READY) ## the tests of the page in a real browser, which it installs first (Debian's chromium, as root)
 	tests/page/install.sh
 	$(BIN)/python -m pytest -n 2 $(NO_RESTART) --dist loadfile -rs $(OPTIONS) tests/page
+
+test-packages: $(READY) ## the tests of what a release brings, which it builds first; it installs what they need (Debian and PyPI, as root)
+	tests/packages/install.sh
+	$(BIN)/python docs/release.py dist
+	$(BIN)/python -m pytest -n 2 $(NO_RESTART) --dist worksteal -rs $(OPTIONS) tests/packages
 
 # Minutes, seed and kinds of faults of make chaos; without a seed it draws one.
 MINUTES ?= 5
@@ -121,6 +126,9 @@ BESIDE ?= HEAD~20
 
 bench-pairs: $(READY) ## small figures in turns with another commit (BESIDE=HEAD~20), in minutes; warns below 0.85, and never fails
 	$(BIN)/python -m benchmarks.quick --pairs "$(BESIDE)"
+
+release: $(READY) ## an sdist and a wheel of the last commit in dist, built twice to the same bytes; checksums, a bill of materials, versions
+	$(BIN)/python docs/release.py dist
 
 lock: ## requirements.lock from pyproject.toml: hashes, no index address
 	$(PYTHON) -m venv build/lock

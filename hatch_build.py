@@ -38,6 +38,9 @@ class BuildHook(BuildHookInterface):  # type: ignore[type-arg]
         (folder / "commit.txt").write_text(_commit() or (PACKAGE / "commit.txt").read_text())
         target = "pilotage" if self.target_name == "wheel" else "src/pilotage"
         build_data["force_include"][str(folder)] = target
+        # A release has man pages and completions, which docs/release.py writes.
+        if self.target_name == "wheel" and (ROOT / "share").is_dir():
+            build_data["shared_data"][str(ROOT / "share")] = "share"
 
 
 def write_client(folder: Path) -> None:
