@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -56,6 +55,8 @@ from pilotage.server.api import create_app
 from pilotage.server.api.edge.connections import LimitedProtocol, allow_connections
 from pilotage.server.api.edge.pages import Pages
 from pilotage.server.api.sign_in.loader import issuers_of, signed_tokens
+from pilotage.server.api_server import ApiServer
+from pilotage.server.service_manager import ServiceManager
 from pilotage.server.web import OneTimeCode, make_pages
 from pilotage.settings import Settings
 from pilotage.store import ARCHIVE, NoFederation, Store
@@ -205,7 +206,7 @@ def _run(
     )
     runtime.kept_worlds = KeptWorlds(settings.home / FOLDER, settings.worlds_kept)
     services = _services(runtime, settings, steps, membership)
-    ended = threading.Event()
+    ended, manager = threading.Event(), ServiceManager.take(os.environ)
     secrets.begin(runtime)
 
     # Handle the signal with the API too: its server passes the signal on at its end, and we must survive
@@ -213,18 +214,21 @@ def _run(
     def end(*_: object) -> None:
         if not ended.is_set():
             ended.set()
+            manager.report_end()
             _end_within(settings.finish_within + REQUEST_GRACE + LAST_GRACE)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     pages = make_pages(runtime, (settings.url, *settings.more_urls), code, issuers)
-    server = _server(runtime, pages, settings, end, issuers) if listener else None
+    server = _server(runtime, pages, settings, end, issuers, manager) if listener else None
     collect_rarely()
     with _running(services, runtime):
         if server and listener:
             server.run(sockets=[listener])
         else:
-            ended.wait()
+            manager.report_ready("runs loops without the API")
+            while not ended.wait(manager.pause):
+                manager.beat()
 
 
 @contextmanager
@@ -291,7 +295,8 @@ def _server(
     settings: Settings,
     signalled: Callable[[], None],
     issuers: "Sequence[Issuer]",
-) -> "_Server":
+    manager: ServiceManager,
+) -> ApiServer:
     LimitedProtocol.limit = allow_connections()
     on_loopback = settings.metrics_from == "loopback"
     app = create_app(
@@ -317,7 +322,7 @@ def _server(
         timeout_graceful_shutdown=REQUEST_GRACE,
         **of_proxies(settings.proxies),
     )
-    return _Server(config, ending)
+    return ApiServer(config, ending, manager)
 
 
 def of_proxies(networks: Sequence[str]) -> Mapping[str, Any]:
@@ -326,18 +331,6 @@ def of_proxies(networks: Sequence[str]) -> Mapping[str, Any]:
     Other clients, even on this machine, could forge any address.
     """
     return {"proxy_headers": bool(networks), "forwarded_allow_ips": list(networks)}
-
-
-class _Server(uvicorn.Server):
-    """Reports the first signal. While it runs, this server receives all signals."""
-
-    def __init__(self, config: uvicorn.Config, signalled: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._signalled = signalled
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._signalled()
-        super().handle_exit(sig, frame)
 
 
 def _end_within(seconds: float) -> None:
