@@ -43,6 +43,7 @@ MODULES = (
     "staging",
     "transfers",
     "simulating",
+    "peers",
 )
 RESULT = pairs.RESULT
 RUNS = 3
