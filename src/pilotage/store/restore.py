@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, create_engine, inspect, make_url, text
+from sqlalchemy.exc import DBAPIError
 
 from pilotage.store import schema
 from pilotage.store.backup import (
@@ -41,8 +42,10 @@ _VERSION_TABLE = "alembic_version"
 """The table that schema.make fills."""
 
 _VERSION = re.compile(rb"^COPY .*\n(\w+)$", re.MULTILINE)
-_COPY = re.compile(rb'^COPY (?:.+\.)?"?(\w+)"? \((.+)\) FROM stdin;$')
-_END = b"\\.\n"
+COPY = re.compile(rb'^COPY (?:.+\.)?"?(\w+)"? \((.+)\) FROM stdin;$')
+"""A line before the rows of a table: the table, and its columns."""
+END = b"\\.\n"
+"""The line after them."""
 
 _TABLES = text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
 _REFERENCES = text(
@@ -62,14 +65,18 @@ def restore(url: str, file: Path, replace: bool = False) -> None:
     No server may use the store. Afterwards the store needs ``restored``. Raises
     ``BackupError``, ``NewerStore``, ``UnreleasedStore`` and OSError, with nothing changed.
     """
-    address, kind = make_url(url), _kind(file)
-    dialect = DIALECTS[address.get_backend_name()]
-    if kind is not dialect:
-        raise BackupError(f"{file} is a backup of {kind.title}, and the store is on {dialect.title}")
+    refuse_other_kind(url, file)
     if path := sqlite_file(url):
         _restore_sqlite(file, path, replace)
     else:
-        _restore_postgresql(file, address, replace)
+        _restore_postgresql(file, make_url(url), replace)
+
+
+def refuse_other_kind(url: str, file: Path) -> None:
+    """Raise ``BackupError`` if a file is no backup, or one of another database than a store's."""
+    kind, dialect = _kind(file), DIALECTS[make_url(url).get_backend_name()]
+    if kind is not dialect:
+        raise BackupError(f"{file} is a backup of {kind.title}, and the store is on {dialect.title}")
 
 
 def _kind(file: Path) -> Dialect:
@@ -102,7 +109,7 @@ def _restore_sqlite(file: Path, path: Path, replace: bool) -> None:
         draft = Path(directory, path.name)
         draft.touch(mode=0o600)
         try:
-            _fill_sqlite(file, draft)
+            fill_sqlite(file, draft)
         except sqlite3.DatabaseError as error:
             raise BackupError(f"{file} is damaged: {error}") from error
         sync(draft)
@@ -111,7 +118,7 @@ def _restore_sqlite(file: Path, path: Path, replace: bool) -> None:
         draft.replace(path)
 
 
-def _fill_sqlite(file: Path, draft: Path) -> None:
+def fill_sqlite(file: Path, draft: Path) -> None:
     """Make the tables of a backup's version in an empty file, copy its rows, and bring them up to date."""
     with closing(opened(file)) as backup:
         # No view, index or default of the file may call a function.
@@ -119,7 +126,7 @@ def _fill_sqlite(file: Path, draft: Path) -> None:
         (fault,) = backup.execute("PRAGMA quick_check(1)").fetchone()
         if fault != "ok":
             raise BackupError(f"{file} is damaged: {fault}")
-        present = _sqlite_columns(backup)
+        present = sqlite_columns(backup)
         if _VERSION_TABLE not in present:
             raise BackupError(f"{file} is no backup of a store: it has no version")
         version = backup.execute(f"SELECT version_num FROM {_VERSION_TABLE}").fetchone()
@@ -141,7 +148,7 @@ def _fill_sqlite(file: Path, draft: Path) -> None:
 def _copy_rows(target: sqlite3.Connection, file: Path, present: Mapping[str, set[str]]) -> None:
     tables = {
         table: columns
-        for table, columns in _sqlite_columns(target).items()
+        for table, columns in sqlite_columns(target).items()
         if table not in (*LEFT_OUT, _VERSION_TABLE)
     }
     _refuse_incomplete(file, _lacking(tables, present))
@@ -157,7 +164,7 @@ def _copy_rows(target: sqlite3.Connection, file: Path, present: Mapping[str, set
     target.execute("COMMIT").close()
 
 
-def _sqlite_columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
+def sqlite_columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
     """Return the columns of each plain table. Virtual tables and generated columns are left out."""
     plain = (
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND rootpage > 0 "
@@ -181,51 +188,75 @@ def _lacking(tables: Mapping[str, set[str]], present: Mapping[str, set[str]]) ->
 def _restore_postgresql(file: Path, address: URL, replace: bool) -> None:
     url = address.set(drivername="postgresql+psycopg")
     refuse_while_used(url.render_as_string(hide_password=False))
-    with _rows(file, f"--table={_VERSION_TABLE}") as lines:
-        version = _VERSION.search(lines.read())
-    if version is None:
-        raise BackupError(f"{file} is no backup of a store: it has no version")
-    _refuse_newer(version[1].decode())
+    version = postgresql_version(file)
     engine = create_engine(url)
     try:
         # Use one transaction, so that the previous store stays if this fails.
         with engine.begin() as connection:
             connection.execute(text("SET LOCAL lock_timeout = '30s'"))
-            connection.execute(text("SET LOCAL client_encoding = 'UTF8'"))
             _drop_tables(connection, replace)
-            schema.make(connection, version[1].decode())
-            _fill_postgresql(connection, file)
+            fill_postgresql(connection, file, version)
             schema.upgrade(connection)
     finally:
         engine.dispose()
 
 
+def postgresql_version(file: Path) -> str:
+    """Return the version of a backup's tables. Raises ``BackupError`` and NewerStore."""
+    with backup_rows(file, f"--table={_VERSION_TABLE}") as lines:
+        version = _VERSION.search(lines.read())
+    if version is None:
+        raise BackupError(f"{file} is no backup of a store: it has no version")
+    _refuse_newer(version[1].decode())
+    return version[1].decode()
+
+
+def refuse_tables(connection: Connection, remedy: str = "empty it") -> None:
+    """Raise ``BackupError`` if a database has tables."""
+    if connection.execute(_TABLES).first():
+        raise BackupError(f"the database has tables already: {remedy}")
+
+
 def _drop_tables(connection: Connection, replace: bool) -> None:
+    if not replace:
+        refuse_tables(connection, "empty it, or give --replace")
     present = set(connection.execute(_TABLES).scalars())
-    if present and not replace:
-        raise BackupError("the database has tables already: empty it, or give --replace")
     if existing := present & {*with_all_indexes().tables, _VERSION_TABLE}:
         names = ", ".join(f'"{table}"' for table in sorted(existing))
         connection.execute(text(f"DROP TABLE {names}"))
 
 
-def _fill_postgresql(connection: Connection, file: Path) -> None:
-    """Copy the rows of a backup into empty tables, in the backup's order."""
+def fill_postgresql(connection: Connection, file: Path, version: str) -> None:
+    """Make the tables of a backup's version, and copy its rows in its order."""
     import psycopg
 
+    connection.execute(text("SET LOCAL client_encoding = 'UTF8'"))
+    schema.make(connection, version)
+    driver: Any = connection.connection.driver_connection
+    try:
+        with dropped_references(connection), driver.cursor() as cursor:
+            _copy_tables(cursor, file, _postgresql_columns(connection))
+    except (psycopg.Error, DBAPIError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise BackupError(f"{file} is damaged: {str(cause).splitlines()[0]}") from error
+    set_sequences(connection)
+
+
+@contextmanager
+def dropped_references(connection: Connection) -> Iterator[None]:
+    """Drop the references between tables of PostgreSQL while rows are copied in any order."""
     references = connection.execute(_REFERENCES).all()
     for reference in references:
         connection.execute(text(f"ALTER TABLE {reference.of_table} DROP CONSTRAINT {reference.name}"))
-    driver: Any = connection.connection.driver_connection
-    try:
-        with driver.cursor() as cursor:
-            _copy_tables(cursor, file, _postgresql_columns(connection))
-            for reference in references:
-                cursor.execute(
-                    f"ALTER TABLE {reference.of_table} ADD CONSTRAINT {reference.name} {reference.definition}"
-                )
-    except psycopg.Error as error:
-        raise BackupError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
+    yield
+    for reference in references:
+        connection.execute(
+            text(f"ALTER TABLE {reference.of_table} ADD CONSTRAINT {reference.name} {reference.definition}")
+        )
+
+
+def set_sequences(connection: Connection) -> None:
+    """Let PostgreSQL's sequences continue after the rows that were copied."""
     for table, column in connection.execute(_SEQUENCES).all():
         last = f"coalesce(max({column}), 1), max({column}) IS NOT NULL"
         connection.execute(
@@ -245,14 +276,14 @@ def _postgresql_columns(connection: Connection) -> dict[str, set[str]]:
 def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, tables: Mapping[str, set[str]]) -> None:
     """Copy the rows of these tables alone. Use only the names in the file's statements; run none of them."""
     present: dict[str, set[str]] = {}
-    with _rows(file) as lines:
+    with backup_rows(file) as lines:
         for line in lines:
-            if (header := _COPY.match(line)) is None:
+            if (header := COPY.match(line)) is None:
                 continue
             table, names = header[1].decode(), [name.strip('"') for name in header[2].decode().split(", ")]
             if table not in tables:
                 # Another program's table in the same schema.
-                for _ in takewhile(_END.__ne__, lines):
+                for _ in takewhile(END.__ne__, lines):
                     pass
                 continue
             present[table] = set(names) & tables[table]
@@ -260,13 +291,13 @@ def _copy_tables(cursor: "psycopg.Cursor[Any]", file: Path, tables: Mapping[str,
                 raise BackupError(f"{file} is damaged: table {table} has columns that this version lacks")
             columns = ", ".join(f'"{name}"' for name in names)
             with cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
-                for row in takewhile(_END.__ne__, lines):
+                for row in takewhile(END.__ne__, lines):
                     copy.write(row)
     _refuse_incomplete(file, _lacking(tables, present))
 
 
 @contextmanager
-def _rows(file: Path, *options: str) -> Iterator[IO[bytes]]:
+def backup_rows(file: Path, *options: str) -> Iterator[IO[bytes]]:
     """Give what pg_restore writes of a backup's rows. Raises ``BackupError`` if it fails."""
     refuse_without("pg_restore")
     command = ["pg_restore", "--data-only", "--file=-", *options, str(file.absolute())]

@@ -61,6 +61,49 @@ def restore(
     _show(_restored(config, pilots_ended), pilots_ended, json_output)
 
 
+@app.command(epilog="Example: pilotage store rehearse /backup/pilotage-2026-11-26")
+def rehearse(
+    file: Annotated[Path, typer.Argument(help="A file that `pilotage store backup` wrote.")],
+    json_output: Json = False,
+) -> None:
+    """Restore a backup into a scratch place, compare each row, and delete it again.
+
+    Servers may run. For that time it needs as much space as the store, beside it.
+    """
+    from pilotage.store import rehearsal
+
+    config = _with_store()
+    with _using(config.store):
+        done = rehearsal.rehearse(config.store, file)
+    if json_output:
+        show_json(asdict(done))
+    else:
+        echo(f"{file} can be restored: {done.rows:,} rows of {done.tables} tables, all alike")
+
+
+@app.command(epilog="Example: pilotage store move postgresql+psycopg://pilotage@/pilotage")
+def move(
+    target: Annotated[str, typer.Argument(help="The URL of an empty database of PostgreSQL.")],
+    json_output: Json = False,
+) -> None:
+    """Move the store from SQLite to PostgreSQL, with all that is under way.
+
+    End all servers first. Tokens remain valid and pilots go on, if the servers return within their leases.
+    The command compares each row, and renames the old file, so that no server uses it by mistake.
+    """
+    from pilotage.store import moving
+
+    config = _with_store()
+    with _using(config.store), _using(target):
+        done = moving.move(config.store, target)
+    if json_output:
+        show_json(asdict(done))
+        return
+    echo(f"{done.rows:,} rows of {done.tables} tables are in PostgreSQL, all alike")
+    echo(f"the old store is now {done.former}")
+    echo("next: set PILOTAGE_STORE to the new URL, and start the servers")
+
+
 @app.command(epilog="Example: pilotage store restored")
 def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> None:
     """Prepare a store that went back to an earlier time, before its first server starts.
