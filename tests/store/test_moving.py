@@ -13,6 +13,7 @@ from pilotage.model.values.identity import Credential
 from pilotage.store import Store, backup, rehearsal
 from pilotage.store.moving import move
 from pilotage.store.rehearsal import rehearse
+from pilotage.store.restore import fill_sqlite
 from pilotage.testing import ALICE
 from pilotage.testing.stores import FEDERATION, new_jobs, new_pilot, new_task, states
 from tests import postgresql
@@ -132,7 +133,6 @@ def test_a_row_that_is_restored_otherwise_is_named(tmp_path: Path, monkeypatch: 
     url, file = f"sqlite:///{tmp_path}/pilotage.db", tmp_path / "backup"
     fill(url)
     backup.backup(url, file)
-    fill_sqlite = rehearsal.fill_sqlite
 
     def slip(backup_file: Path, scratch: Path) -> None:
         fill_sqlite(backup_file, scratch)

@@ -99,12 +99,10 @@ def _in_postgresql(file: Path, address: URL) -> tuple[Digests, Digests]:
             driver: Any = connection.connection.driver_connection
             with backup_rows(file) as lines:
                 headers = (header for line in lines if (header := COPY.match(line)))
-                copied = [(*header.groups(), _digest(takewhile(END.__ne__, lines))) for header in headers]
-            before = {table.decode(): digest for table, _, digest in copied}
+                copied = {header.groups(): _digest(takewhile(END.__ne__, lines)) for header in headers}
+            before = {table.decode(): digest for (table, _), digest in copied.items()}
             with driver.cursor() as cursor:
-                after = {
-                    table.decode(): _of_postgresql(cursor, table, columns) for table, columns, _ in copied
-                }
+                after = {table.decode(): _of_postgresql(cursor, table, columns) for table, columns in copied}
             schema.upgrade(connection)
             connection.rollback()
     finally:
