@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 from pilotage.cli.app import app
 from pilotage.flow.loops.archiving import ArchiveFile, archive_alone, archiving
 from pilotage.model.documents.decision import Candidates, Choice
+from pilotage.model.records.audit import NewAuditRecord
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JobState, PilotState, PublicationState, TaskState, TransferState
 from pilotage.model.records.work import File
 from pilotage.ports.presence import Presence
-from pilotage.store import ARCHIVE, ArchivedElsewhere, LeaseLost, Slice, Store
+from pilotage.store import ARCHIVE, ArchivedElsewhere, AuditQuery, LeaseLost, Slice, Store
 from pilotage.store.history.decisions import decisions
 from pilotage.store.jobs.counters import counts
 from pilotage.store.jobs.table import job_inputs
@@ -244,12 +245,19 @@ def test_each_slice_is_a_whole_member_and_what_a_kill_cuts_off_hides_none_before
 
 def test_the_server_archives_by_age(aged: Store, tmp_path: Path) -> None:
     task, _ = ended_task(aged)
-    loop = archiving(aged, Named("first"), tmp_path / "archive", 7 * DAY)
+    for days in (50, 40, 9, 1):
+        aged.audit.add(NewAuditRecord(time=aged.clock() - days * DAY, verb=f"verb {days}"))
+    aged.audit.link()
+    loop = archiving(aged, Named("first"), tmp_path / "archive", 7 * DAY, 30 * DAY)
     loop.start()
-    wait_for(lambda: aged.queries.task(task) is None, "the task is archived")
+    wait_for(lambda: len(aged.audit.page(AuditQuery())) == 2, "the task and the audit are archived")
     loop.stop()
+    assert aged.queries.task(task) is None
     (path,) = (tmp_path / "archive").iterdir()
-    assert {line["record"] for line in lines(path)} == {"job", "choice", "task"}
+    assert {line["record"] for line in lines(path)} == {"job", "choice", "task", "audit"}
+    archived = [line["audit"]["verb"] for line in lines(path) if line["record"] == "audit"]
+    assert archived == ["verb 50", "verb 40"]
+    assert aged.audit.verify(0, 10).faults == []
 
 
 def test_the_command_says_what_went_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,9 @@ MOST_FINISH_SECONDS = 3600
 LEAST_EVENT_DAYS, MOST_EVENT_DAYS = 0.01, 3650
 """Days for which events may be kept."""
 
+MOST_WHY = 500
+"""Most characters of a reason."""
+
 _Value = TypeVar("_Value")
 
 
@@ -78,8 +81,12 @@ class Settings:
     """Days after their end when records count as old."""
     events_kept: float = 7.0
     """Days for which the server keeps events."""
+    audit_kept: float = 400.0
+    """Days for which the server keeps records of the [audit](../how-to/audit.md)."""
     worlds_kept: float = 2.0
     """Days for which the server keeps worlds of some decisions; 0 keeps none."""
+    why: str = ""
+    """The reason of what commands and clients change, for the [audit](../how-to/audit.md)."""
     more_urls: tuple[str, ...] = ()
     """Addresses of further servers of the same store. Pilots go on to the next where one does not answer."""
     proxies: tuple[str, ...] = ()
@@ -285,6 +292,12 @@ def _mail_address(text: str) -> str:
     return text
 
 
+def _line(text: str) -> str:
+    if len(text) > MOST_WHY or not text.isprintable():
+        raise ValueError(f"is longer than {MOST_WHY} characters, or more than one line")
+    return text.strip()
+
+
 def _whole(smallest: int, largest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not (re.fullmatch("[0-9]{1,9}", text) and smallest <= int(text) <= largest):
@@ -311,6 +324,8 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "archive": Path,
     "archive_after": _between(LEAST_ARCHIVE_DAYS, MOST_ARCHIVE_DAYS, "days"),
     "events_kept": _between(LEAST_EVENT_DAYS, MOST_EVENT_DAYS, "days"),
+    "audit_kept": _between(1, MOST_EVENT_DAYS, "days"),
+    "why": _line,
     "worlds_kept": _between(0, MOST_EVENT_DAYS, "days"),
     "more_urls": _urls,
     "proxies": _networks,

@@ -50,7 +50,7 @@ def test_a_body_that_is_too_large_is_refused_though_it_does_not_say_so(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Where the last part was the one too much, there is nothing to wait for.
-    monkeypatch.setattr("pilotage.server.api.edge.guard.DISCARD_TIMEOUT", 3600)
+    monkeypatch.setattr("pilotage.server.api.edge.watched_client.DISCARD_TIMEOUT", 3600)
 
     def parts() -> Iterator[bytes]:
         for _ in range(LARGEST_BODY // 2**20 + 1):

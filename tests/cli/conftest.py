@@ -22,6 +22,7 @@ class FakeServer:
         self.requests: list[tuple[str, Any]] = []
         self.tokens: list[str] = []
         self.keys: list[str] = []
+        self.reasons: list[str] = []
         self.fallback: Callable[[], tuple[int, Any]] = lambda: (404, {"detail": "Not Found"})
         fake = self
 
@@ -34,6 +35,7 @@ class FakeServer:
                     fake.requests.append((call, body))
                     fake.tokens.append(self.headers.get("Authorization", ""))
                     fake.keys.append(self.headers.get("Idempotency-Key", ""))
+                    fake.reasons.append(self.headers.get("Pilotage-Why", ""))
                 status, document, *headers = fake.take(call)
                 data = document if isinstance(document, bytes) else json.dumps(document).encode()
                 self.send_response(status)

@@ -15,6 +15,7 @@ from sqlalchemy import create_engine, text
 
 from pilotage.agent import VERSION
 from pilotage.client import Unreachable
+from pilotage.model.records.audit import NewAuditRecord
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import PilotState
@@ -120,6 +121,20 @@ def test_a_storage_that_takes_no_files_is_only_listed(tmp_path: Path, sqlite_url
     store.close()
     assert _examined(tmp_path, sqlite_url, "storage")["storage", "broken"].findings == ()
     assert [*(tmp_path / "file" / "below").iterdir()] == []
+
+
+def test_a_missing_record_of_the_audit_is_a_fault(tmp_path: Path, sqlite_url: str) -> None:
+    store = Store.open(sqlite_url)
+    for _ in range(3):
+        store.audit.add(NewAuditRecord(time=1.0, verb="cancel"))
+    store.audit.link()
+    assert _examined(tmp_path, sqlite_url, "audit")["audit", ""].findings == ()
+    store.database.write(
+        lambda connection: connection.execute(text("DELETE FROM audit_records WHERE id = 2"))
+    )
+    store.close()
+    (finding,) = _examined(tmp_path, sqlite_url, "audit")["audit", ""].findings
+    assert (finding.what, finding.severity) == ("record 2 of the audit: the record is missing", "fault")
 
 
 @pytest.mark.postgresql

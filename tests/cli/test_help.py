@@ -83,6 +83,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "storages",
             "breakers",
             "workflows",
+            "audit",
             "doctor",
             "people",
             "replay",

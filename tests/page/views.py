@@ -76,6 +76,7 @@ VIEWS = (
     SeenView("admin-history", "/admin/history", "olga"),
     SeenView("sessions", "/sessions", "olga"),
     SeenView("admin-tokens", "/admin/tokens", "olga"),
+    SeenView("audit", "/audit", "olga"),
     SeenView("admin-servers", "/admin/servers", "olga"),
     SeenView("admin-days", "/admin/days?day=2027-01-15", "olga"),
     SeenView("simulate-day", "/simulate?work=day&day=2027-01-15", "olga"),

@@ -197,12 +197,14 @@ def _commit_late(store: Store, waits: random.Random) -> None:
     """Let some commits wait between the numbers of their events and their end."""
     plain = store.database.write
 
-    def late(work: Callable[[Connection], Any], alone: bool = True, tries: int = 0) -> Any:
+    def late(
+        work: Callable[[Connection], Any], alone: bool = True, tries: int = 0, is_audited: bool = True
+    ) -> Any:
         def slow(connection: Connection) -> Any:
             result = work(connection)
             time.sleep(waits.uniform(0, 0.02) if waits.random() < 0.2 else 0)
             return result
 
-        return plain(slow, alone, tries)
+        return plain(slow, alone, tries, is_audited)
 
     store.database.write = late  # type: ignore[method-assign]

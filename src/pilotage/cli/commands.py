@@ -172,6 +172,10 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "administration.signing_in", "End the sign-in, here and at the provider. Other tokens stay."
         ),
         "token": CommandEntry("administration.tokens", "Make, list and revoke people's tokens."),
+        "audit": CommandEntry(
+            "administration.audit",
+            "Show who did what: you, and others to your tasks and files; for an operator everybody.",
+        ),
         "people": CommandEntry(
             "administration.people", "Close a person: end their tokens, tasks and pilots together."
         ),

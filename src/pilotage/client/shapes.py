@@ -173,6 +173,13 @@ TOKEN = _all(str, "id name role vo purpose") | {
     "expires": NUMBER_OR_NONE,
     "used": NUMBER_OR_NONE,
 }
+AUDIT_RECORD = {
+    **_all(str, "address owner owner_vo person record role server token verb vo why"),
+    **_all(int, "id times"),
+    **_all({}, "after before"),
+    "time": float,
+}
+AUDIT_CHECK = _all(int, "next records") | {"hash": str, "faults": [{"record": int, "text": str}]}
 SECRET = {"name": str, "set_at": float}
 PERSON = {
     **_all(str, "name vo"),

@@ -48,6 +48,7 @@ from pilotage.flow.steps import STEPS
 from pilotage.home_name import give_name
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.notifications import NotificationLimits
+from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.ports.notifying import NotificationSender
 from pilotage.ports.presence import Presence
@@ -60,6 +61,7 @@ from pilotage.server.service_manager import ServiceManager
 from pilotage.server.web import OneTimeCode, make_pages
 from pilotage.settings import Settings
 from pilotage.store import ARCHIVE, NoFederation, Store
+from pilotage.store.audit.commands import commanded
 from pilotage.store.database.dialects import sqlite_file
 
 if TYPE_CHECKING:
@@ -164,7 +166,8 @@ def run(
     store = Store.open(settings.store, server=name)
     try:
         if federation is not None:
-            federation_changes.load(store, federation, path, force=force)
+            with commanded(store, "load", "federation", changes_alone=True, file=path):
+                federation_changes.load(store, federation, path, force=force)
         elif not store.version():
             log.warning("nothing runs here: %s", NoFederation())
         _first_token(store, settings.home / "token")
@@ -260,12 +263,19 @@ def _services(
     store = runtime.store
     relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     sole = [
-        forgetting_events(store, membership, settings.events_kept * 86400, bool(settings.archive)),
+        forgetting_events(
+            store,
+            membership,
+            settings.events_kept * DAY,
+            settings.audit_kept * DAY,
+            archives=bool(settings.archive),
+        ),
         recording_use(store, membership),
         noting_breakers(store, membership, partial(circuit_breakers.note, runtime)),
     ]
     if settings.archive:
-        sole.append(archiving(store, membership, settings.archive, settings.archive_after * 86400))
+        ages = settings.archive_after * DAY, settings.audit_kept * DAY
+        sole.append(archiving(store, membership, settings.archive, *ages))
     membership.report = partial(server_activity, runtime, steps, sole)
     if store.notices.are_carried:
         runtime.wakeups.has_turn = membership.has_turn
@@ -368,7 +378,8 @@ def _first_token(store: Store, path: Path) -> None:
             return
         with suppress(FileNotFoundError):  # another one was faster
             path.rename(path.with_name(f"{path.name}.former"))
-    token = store.tokens.create(Credential(role="operator", identity=Identity(name="operator")))
+    with commanded(store, "make token", "person operator", role="operator"):
+        token = store.tokens.create(Credential(role="operator", identity=Identity(name="operator")))
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.touch(mode=0o600)
     draft.write_text(token)

@@ -1,7 +1,11 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
+from pilotage.store.audit.acts import Act, Description
+from pilotage.store.audit.audit import AuditQuery, AuditSight
+from pilotage.store.audit.chain import AuditCheck
 from pilotage.store.commit.archive import ARCHIVE, Slice
 from pilotage.store.commit.deletion import FileVolume
+from pilotage.store.database.acts import acting, note_act, part_of_act
 from pilotage.store.database.driver_errors import HINDRANCES, OUTAGE, concerns_records, outage
 from pilotage.store.database.errors import (
     ArchivedElsewhere,
@@ -49,7 +53,7 @@ from pilotage.store.people.notifications import NotificationView
 from pilotage.store.people.sessions import LONGEST_BROWSER, BrowserSession, session_id, session_token
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
 from pilotage.store.people.simulations import SimulationResult, StoredSimulation
-from pilotage.store.people.tokens import PersonToken
+from pilotage.store.people.tokens import ID_LENGTH, PersonToken
 from pilotage.store.pilots.table import EndedPilot
 from pilotage.store.queues.conditions import QueueView, ShareUse, ShareView, share_uses
 from pilotage.store.queues.federations import FederationFile, FederationVersion
@@ -65,18 +69,24 @@ from pilotage.store.worlds.parts import Pass
 __all__ = [
     "ARCHIVE",
     "HINDRANCES",
+    "ID_LENGTH",
     "LONGEST_BROWSER",
     "MOST_ROWS",
     "OUTAGE",
     "SERVES_A_CALLER",
     "USE_KEPT",
+    "Act",
     "ArchivedElsewhere",
     "AttemptPage",
+    "AuditCheck",
+    "AuditQuery",
+    "AuditSight",
     "BadCursor",
     "BrowserSession",
     "DailyFailures",
     "DatasetTaken",
     "DatasetVersion",
+    "Description",
     "EndedPilot",
     "Ends",
     "EventKind",
@@ -151,12 +161,15 @@ __all__ = [
     "WorkQuarter",
     "WorkSample",
     "WorkflowView",
+    "acting",
     "by_time",
     "concerns_records",
     "cut",
     "named_page",
+    "note_act",
     "numbered",
     "outage",
+    "part_of_act",
     "session_id",
     "session_token",
     "share_uses",

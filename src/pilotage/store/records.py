@@ -5,6 +5,7 @@ import threading
 from sqlalchemy import MetaData, Table
 
 from pilotage.model.records.states import Kind
+from pilotage.store.audit import table as audit
 from pilotage.store.database.columns import LATER, metadata
 from pilotage.store.files import table as file_rows
 from pilotage.store.files.publications import publications
@@ -22,6 +23,7 @@ from pilotage.store.transfers.table import transfers
 
 __all__ = [
     "RECORDS",
+    "audit",
     "counters",
     "decisions",
     "events",

@@ -13,10 +13,12 @@ from pilotage.model.documents.moves import FRESH
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, STATES, JobState, PilotState
 from pilotage.model.rules.timeouts import longest_heartbeat
 from pilotage.model.values.paths import scratch_path
+from pilotage.store.audit import chain
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.rows import among
 from pilotage.store.history.numbers import numbers
+from pilotage.store.jobs import ended_attempts
 from pilotage.store.jobs.table import jobs
 from pilotage.store.people.tokens import tokens
 from pilotage.store.pilots.table import pilots
@@ -34,6 +36,9 @@ ATTEMPTS_SKIPPED = 1_000
 
 NUMBERED = (*STATES, "decision")
 """The kinds of records with numbers. The store may know none of a kind, and its lost servers some."""
+
+MARKS = frozenset((ended_attempts.ADDED, chain.LINKED, chain.FORGOTTEN))
+"""Stored numbers of rows that stay as they are."""
 
 _n, _j, _t = numbers.c, jobs.c, tasks.c
 _KNOWN = select(_n.kind, _n.last)
@@ -156,7 +161,9 @@ def _restored(
     newest = connection.execute(_NEWEST).one_or_none()
     live = connection.execute(select(func.count()).where(is_state(jobs, *LIVE_JOBS))).scalar_one()
     last_numbers: dict[str, int] = {row.kind: row.last for row in connection.execute(_KNOWN)}
-    skipped = [(kind, max(last_numbers.get(kind, 0), LEAST_SKIPPED)) for kind in {*NUMBERED, *last_numbers}]
+    skipped = [
+        (kind, max(last_numbers.get(kind, 0), LEAST_SKIPPED)) for kind in {*NUMBERED, *last_numbers} - MARKS
+    ]
     bulk.add(connection, numbers, ("kind",), "last", skipped)
     connection.execute(_RAISE)
     # Jobs that pilots had go on with one of the skipped attempts.

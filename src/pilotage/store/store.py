@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -13,6 +14,8 @@ from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
 from pilotage.model.values.identity import Identity
 from pilotage.store import schema
+from pilotage.store.audit.acts import facts_of, has_changed
+from pilotage.store.audit.audit import Audit
 from pilotage.store.clock import Clock, clock_of
 from pilotage.store.commit.archive import Archive
 from pilotage.store.commit.checks import check
@@ -21,6 +24,7 @@ from pilotage.store.commit.deletion import Deletion
 from pilotage.store.commit.event_retention import EventRetention
 from pilotage.store.commit.heartbeats import Heartbeats
 from pilotage.store.commit.measuring import CommitMeasurements
+from pilotage.store.database.acts import ACT
 from pilotage.store.database.driver_errors import OUTAGE
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import NoFederation, SessionsShared
@@ -78,6 +82,18 @@ FOLDED_AFTER = 500
 """Number of commits beside others before their differences are added to the counters."""
 
 
+class _Written(NamedTuple):
+    """What a transaction wrote: true if it changed any record."""
+
+    committed: Committed
+    measured: CommitMeasurements
+    events: NewEvents
+    has_changed: bool
+
+    def __bool__(self) -> bool:
+        return self.has_changed
+
+
 class Store:
     """Everything that Pilotage stores, in one database. Safe to use from many threads and processes.
 
@@ -106,8 +122,7 @@ class Store:
         self.job_lists = JobLists(database, self.federations, specs)
         self.task_lists, self.results_in_spools = TaskLists(database), ResultsInSpools(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell, keeps_events)
-        self.heartbeats = Heartbeats(database)
-        self.notices = Notices(database)
+        self.heartbeats, self.notices = Heartbeats(database), Notices(database)
         self._beside = 0
         self.logs, self.log_retention = Logs(database), log_volumes.LogRetention(database)
         self.archive, self.deletion = Archive(database, specs), Deletion(database, specs)
@@ -126,6 +141,7 @@ class Store:
         self.tokens, self.grants = Tokens(database, clock, new_token), Grants(database, clock)
         self.notification_settings = NotificationSettings(database, clock, new_token)
         self.sign_ins, self.sessions = SignIns(database, clock), Sessions(database, clock, new_token)
+        self.audit = Audit(database, clock)
 
     @classmethod
     def open(
@@ -191,6 +207,7 @@ class Store:
             self.measurements.add(sums)
             raise
         self.past.add_attempts()
+        self.audit.update()
 
     def noted_breakers(self) -> dict[NotedKey, BreakerState]:
         """Return the last state that each circuit breaker's events reported, without closed ones."""
@@ -243,13 +260,16 @@ class Store:
         numbers = self._meanings.numbers(meanings(decision, actor))
         entries = Entries(numbers, decision.time, actor)
 
-        def write(connection: Connection) -> tuple[Committed, CommitMeasurements, NewEvents]:
+        def write(connection: Connection) -> _Written:
             measured = CommitMeasurements(decision.time)
             events = NewEvents(decision.time, self._keeps_events)
             work = Commit(connection, decision, reasons, actor, entries, events, measured, light)
-            return work.run(), measured, events
+            committed = work.run()
+            if (act := ACT.get()) is not None:
+                act.note(**facts_of(decision, committed))
+            return _Written(committed, measured, events, has_changed(decision, committed))
 
-        result, measured, events = self.database.write(write, alone=not light)
+        result, measured, events, _ = self.database.write(write, alone=not light)
         self.measurements.add(measured.own.take()[0])
         if light:
             self._left_beside()

@@ -31,6 +31,7 @@ def archive(
     from pilotage.flow.loops import archiving
     from pilotage.flow.outside.membership import joined
     from pilotage.store import ARCHIVE
+    from pilotage.store.audit.commands import commanded
 
     config = settings()
     if not has_store(config.store):
@@ -42,8 +43,9 @@ def archive(
     with using_store(config.store), joined(config.store, (ARCHIVE,)) as (store, member):
         file = archiving.ArchiveFile(to, store.federation().name, now)
         try:
-            for batch in archiving.archive_alone(store, member, before, file.write):
-                moved[batch.kind] += len(batch.ids)
+            with commanded(store, "archive", "store", changes_alone=True, older_than=older_than, to=str(to)):
+                for batch in archiving.archive_alone(store, member, before, file.write):
+                    moved[batch.kind] += len(batch.ids)
         except OSError as error:
             # Each batch is deleted from the store once it is in the file, so earlier batches stay archived.
             done = f"; {archiving.counted(moved)} were archived before" if moved else ""

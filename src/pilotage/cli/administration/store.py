@@ -58,7 +58,7 @@ def restore(
     store_name(config.store)
     with _using(config.store):
         restores.restore(config.store, file, replace)
-    _show(_restored(config, pilots_ended), pilots_ended, json_output)
+    _show(_restored(config, pilots_ended, str(file)), pilots_ended, json_output)
 
 
 @app.command(epilog="Example: pilotage store rehearse /backup/pilotage-2026-11-26")
@@ -168,15 +168,17 @@ def _with_store() -> "Settings":
     return config
 
 
-def _restored(settings: "Settings", pilots_ended: bool) -> "Restored":
+def _restored(settings: "Settings", pilots_ended: bool, file: str = "") -> "Restored":
     from pilotage.store import Store
     from pilotage.store import backup as backups
+    from pilotage.store.audit.commands import commanded
     from pilotage.store.restored import restored
 
     with _using(settings.store):
         backups.refuse_while_used(settings.store)
         with closing(Store.open(settings.store)) as store:
-            done = restored(store, pilots_ended)
+            with commanded(store, "restore", "store", file=file, pilots_ended=pilots_ended):
+                done = restored(store, pilots_ended)
             token = settings.home / "token"
             if token.is_file() and store.tokens.find(token.read_text().strip()) is None:
                 # The next server writes a new one there.

@@ -184,11 +184,13 @@ def _make_in_store(
 ) -> str:
     from pilotage.model.values.identity import Credential, Identity, UnfitName
     from pilotage.store import Store
+    from pilotage.store.audit.commands import commanded
 
     expires = None if seconds is None else time.time() + seconds
     credential = Credential(role=role.value, identity=Identity(**identity), expires=expires)
     with using_store(settings.store), closing(Store.open(settings.store)) as store:
         try:
-            return store.tokens.create(credential, purpose)
+            with commanded(store, "make token", f"person {identity['name']}", role=role.value):
+                return store.tokens.create(credential, purpose)
         except UnfitName as error:
             raise BadInput(f"--{error.field.replace('_', '-')} {error}") from error

@@ -79,13 +79,18 @@ def rotate(
     """
     from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys, SecretSpoilt
     from pilotage.store import Store
+    from pilotage.store.audit.commands import commanded
 
     configuration = settings()
     if not has_store(configuration.store):
         raise BadInput("there is no store here; run this on the server's machine")
     keys = SecretKeys(configuration.home / FILE)
     try:
-        with using_store(configuration.store), closing(Store.open(configuration.store)) as store:
+        with (
+            using_store(configuration.store),
+            closing(Store.open(configuration.store)) as store,
+            commanded(store, "rotate keys", "secrets", drop_lost=drop_lost),
+        ):
             lost = keys.drop_lost(store.secrets) if drop_lost else ()
             count = keys.rotate(store.secrets)
     except (KeyMissing, SecretSpoilt) as error:

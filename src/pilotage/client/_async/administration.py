@@ -6,6 +6,8 @@ from typing import Any
 from pilotage.client.records import Record, Table
 from pilotage.client.shapes import (
     ATTEMPTS,
+    AUDIT_CHECK,
+    AUDIT_RECORD,
     CALLER,
     CHANGED_FEDERATION,
     FAILURE_HISTORY,
@@ -182,6 +184,41 @@ class AsyncAdministration(AsyncApi):
         return await self._record(
             "/attempts", ATTEMPTS, None, after=after, since=since, until=until, limit=limit
         )
+
+    async def audit(
+        self,
+        *,
+        person: str = "",
+        verb: str = "",
+        record: str = "",
+        since: float | None = None,
+        until: float | None = None,
+        oldest_first: bool = False,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Table[Record]:
+        """Return who did what, newest first: you, and others to your records; for an operator all.
+
+        ``record`` is as in ``task 12``; ``since`` and ``until`` are in s since 1970 UTC. With
+        ``oldest_first``, go on later after the ``id`` of the last record.
+        """
+        return await self._table(
+            "records",
+            "/audit",
+            AUDIT_RECORD,
+            person=person or None,
+            verb=verb or None,
+            record=record or None,
+            since=since,
+            until=until,
+            oldest_first=oldest_first or None,
+            after=after,
+            limit=limit,
+        )
+
+    async def audit_check(self, *, after: int = 0, limit: int = 10_000) -> Record:
+        """Return whether records of the audit were deleted or changed: ``faults``, and ``next`` to go on."""
+        return await self._record("/audit/check", AUDIT_CHECK, None, after=after, limit=limit)
 
     async def kept_worlds(self) -> Table[Record]:
         """Return the worlds of decisions that the server kept, oldest first."""

@@ -80,6 +80,8 @@ class AsyncServerConnection:
         self._http = httpx.AsyncClient(
             base_url=settings.url + PREFIX,
             auth=TokenAuthorization(settings),
+            # In a form that any header can have.
+            headers={"Pilotage-Why": quote(settings.why)} if settings.why else {},
             timeout=httpx.Timeout(PATIENCE, connect=10),
             # A proxy of the environment cannot reach this machine's own addresses.
             trust_env=not settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),

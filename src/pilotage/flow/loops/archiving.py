@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pilotage.flow.loops.sole import Pause, SoleLoop
+from pilotage.model.documents.serialization import to_json
 from pilotage.ports.presence import Presence
 from pilotage.store import ARCHIVE, ArchivedElsewhere, Slice, Store
 
@@ -93,9 +94,20 @@ def archive_alone(
         store.leases.give_back(ARCHIVE, presence.name)
 
 
-def archiving(store: Store, presence: Presence, directory: Path, age: float) -> SoleLoop:
+def archive_audit(
+    store: Store, before: float, write: Callable[[Sequence[bytes]], None], server: str
+) -> Iterator[int]:
+    """Archive records of the audit from before a time, in the same way. Yield how many each slice has."""
+    while old := store.audit.old(before, SLICE):
+        write([to_json({"record": "audit", "audit": record}) + b"\n" for record in old])
+        store.audit.forget_up_to(old[-1].id, server)
+        yield len(old)
+
+
+def archiving(store: Store, presence: Presence, directory: Path, age: float, audit_age: float) -> SoleLoop:
     """Return the loop that archives records that ended more than ``age`` seconds ago, a little at a time.
 
+    Those of the audit are archived after ``audit_age`` seconds.
     If there are any, it makes a file in the directory. If that fails it logs the error, and deletes nothing.
     """
 
@@ -104,8 +116,18 @@ def archiving(store: Store, presence: Presence, directory: Path, age: float) -> 
         file = ArchiveFile(directory, store.federation().name, now)
         moved: Counter[str] = Counter()
         begun = time.monotonic()
-        for slice_ in archive(store, now - age, file.write, presence.name):
-            moved[slice_.kind] += len(slice_.ids)
+        slices: Iterator[tuple[str, int]] = itertools.chain(
+            (
+                (slice_.kind, len(slice_.ids))
+                for slice_ in archive(store, now - age, file.write, presence.name)
+            ),
+            (
+                ("audit record", count)
+                for count in archive_audit(store, now - audit_age, file.write, presence.name)
+            ),
+        )
+        for kind, count in slices:
+            moved[kind] += count
             if pause((time.monotonic() - begun) * (1 / SHARE - 1)):
                 break
             begun = time.monotonic()

@@ -101,10 +101,12 @@ KEPT_NOTIFICATIONS = 30 * 86400.0
 """Seconds for which notifications that were sent, or given up, are kept."""
 
 
-def forgetting_events(store: Store, presence: Presence, age: float, archives: bool) -> SoleLoop:
-    """Return the loop that deletes events after ``age`` seconds, and old notifications.
+def forgetting_events(
+    store: Store, presence: Presence, age: float, audit_age: float, *, archives: bool
+) -> SoleLoop:
+    """Return the loop that deletes events after ``age`` seconds, old notifications and records of the audit.
 
-    A server that ``archives`` leaves notifications to its archive.
+    A server that ``archives`` leaves notifications and the audit to its archive.
     """
 
     def work(pause: Pause) -> None:
@@ -112,6 +114,9 @@ def forgetting_events(store: Store, presence: Presence, age: float, archives: bo
             if pause(BATCH_PAUSE):
                 return
         while not archives and store.event_retention.forget_notifications(store.clock() - KEPT_NOTIFICATIONS):
+            if pause(BATCH_PAUSE):
+                return
+        while not archives and store.audit.forget(store.clock() - audit_age):
             if pause(BATCH_PAUSE):
                 return
 

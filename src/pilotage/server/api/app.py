@@ -21,6 +21,7 @@ from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, UnfitName
 from pilotage.server.api.administration import (
+    audit,
     callers,
     health,
     metrics,
@@ -43,6 +44,7 @@ from pilotage.server.api.descriptions import describe
 from pilotage.server.api.documents import NO_JSON
 from pilotage.server.api.edge.access import KnownTokens, SignedTokenCheck
 from pilotage.server.api.edge.answers import answer, describe_answers, misread
+from pilotage.server.api.edge.audit_trail import AuditTrail, note_refusal
 from pilotage.server.api.edge.dependencies import PREFIX, is_of_api
 from pilotage.server.api.edge.faults import REFUSALS, Faults, refusal
 from pilotage.server.api.edge.guard import Guard
@@ -111,6 +113,7 @@ ROUTERS = (
         notifications,
         stuck,
         past,
+        audit,
         people,
         callers,
         pilot_agent,
@@ -132,8 +135,7 @@ def create_app(
     """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves, and pages.
 
     ``metrics_token`` lets programs read the metrics, and nothing else. With ``metrics_on_loopback``, programs
-    on this machine read them without a token. ``tes`` serves GA4GH's TES: in ``containers`` or on ``nodes``.
-    ``signed`` accepts tokens of identity providers.
+    here need no token for it. ``tes`` serves TES, ``signed`` accepts tokens of identity providers.
     """
     framework = _routed()
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
@@ -142,12 +144,13 @@ def create_app(
     # The guard answers unexpected errors, so the framework's outermost layer for that is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _with_pages(framework, pages) if pages else framework
-    measured = metrics.MetricsPage(runtime, metrics_token, loopback=metrics_on_loopback)
-    paths = [Route(metrics.PATH, measured.serve), Mount("", below)]
+    shown = metrics.MetricsPage(runtime, metrics_token, loopback=metrics_on_loopback).serve
+    paths = [Route(metrics.PATH, shown), Mount("", below)]
     app = Starlette(routes=paths, exception_handlers=_HANDLERS)
     app.state = framework.state
     _prepare(app.state, runtime, tes, signed)
     app.add_middleware(RouteNote)
+    app.add_middleware(AuditTrail)
     app.add_middleware(
         Guard,
         prefix=PREFIX,
@@ -155,6 +158,7 @@ def create_app(
         pages=pages,
         away=partial(_away, app),
         plain_routes=app.state.plain_routes,
+        refused=note_refusal,
     )
     app.add_middleware(Faults, pages=pages)
     app.add_middleware(RequestLog, measurements=runtime.store.measurements)

@@ -28,6 +28,9 @@ FROZEN_AGE = 1_000_000_000
 LARGEST_CHECKED = 2_000_000_000
 """Bytes of the largest SQLite file that is read as a whole."""
 
+AUDIT_PART = 10_000
+"""Records of the audit that are verified together."""
+
 LOSSES = {
     "fsync": "a power failure may destroy the database",
     "full_page_writes": "a power failure may destroy the database",
@@ -275,3 +278,19 @@ def backup_programs(installation: Installation) -> Iterator[Finding]:
                 "pilotage store backup and restore need it",
                 "apt install postgresql-client",
             )
+
+
+@check("audit")
+def audit_is_whole(installation: Installation) -> Iterator[Finding]:
+    """Verify the links of the audit's records."""
+    after = 0
+    while True:
+        part = installation.store.audit.verify(after, AUDIT_PART)
+        for fault in part.faults:
+            yield Finding(
+                what=f"record {fault.record} of the audit: {fault.text}",
+                why="somebody changed the database itself, and what was done may not be shown",
+                mend="compare it with an export or a backup; change the database's password",
+            )
+        if not (after := part.next):
+            return

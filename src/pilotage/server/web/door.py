@@ -14,6 +14,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.identity_providers import ProviderAway
 from pilotage.model.values.identity import RIGHTS, Credential
 from pilotage.server.api.edge.access import LONGEST_TOKEN, KnownTokens, TokenRefused, is_loopback
+from pilotage.server.api.edge.audit_trail import note_refusal
 from pilotage.server.web import rendering
 from pilotage.server.web.code_flow import CALLBACK, SIGN_IN, CodeFlow, end_attempt
 from pilotage.server.web.pages import answered, own_path, read_form, refuse
@@ -79,6 +80,7 @@ class Door:
 
     def _refused(self, request: Request, after: str) -> Response:
         """Refuse a wrong token. Right ones still open sessions, even from the same address."""
+        note_refusal(request, NO_TOKEN)
         if self._wrong.count(request.client.host if request.client else "") <= MOST_WRONG:
             return self._page(after, NO_TOKEN, 403)
         reason = f"more than {MOST_WRONG} wrong tokens came from your address within a minute; wait a minute"
@@ -103,6 +105,7 @@ class Door:
         except ProviderAway as away:
             answer = self._page("/", f"the provider is away: {away}", 503)
         except HTTPException as refused:
+            note_refusal(request, str(refused.detail))
             answer = self._page("/", str(refused.detail), refused.status_code)
         end_attempt(request, answer)
         return answer
@@ -114,6 +117,7 @@ class Door:
             return self._page("/", "a one-time link works on the server's own machine alone", 403)
         if not self._code.redeem(code):
             reason = "the one-time link was used, or is older than ten minutes; paste your token instead"
+            note_refusal(request, reason)
             return self._page("/", reason, 403)
         answer = RedirectResponse("/", 303)
         await self._open(request, answer, OPERATOR, "the server's link")

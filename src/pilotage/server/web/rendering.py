@@ -56,7 +56,7 @@ MENUS = (
     ),
     Menu(
         label="Administration",
-        everybody={"Shares": "/shares", "Sessions": "/sessions"},
+        everybody={"Shares": "/shares", "Sessions": "/sessions", "Audit": "/audit"},
         operators={
             "Breakers": "/admin",
             "Simulate": "/simulate",

@@ -13,6 +13,7 @@ from pilotage.flow.errors import NotNow
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, JobState
 from pilotage.model.rules.plain_states import job_state
 from pilotage.model.rules.verbs import CANCEL, DELETE, HOLD, RELEASE, RETRY, Verb
+from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.types import LARGEST_ID
 from pilotage.server.api.edge.access import actor
@@ -23,7 +24,7 @@ from pilotage.server.web import task_verbs
 from pilotage.server.web.action_model import ActionPreview, ActionSubject, PageAction
 from pilotage.server.web.pages import Visit, command, validated
 from pilotage.server.web.views import job as job_view
-from pilotage.store import TaskDetails
+from pilotage.store import TaskDetails, part_of_act
 
 MOST_CHOSEN = 100
 """Most tasks or jobs of a selection."""
@@ -172,8 +173,11 @@ def _do(verb: Verb, visit: Visit, subject: _SelectionSubject) -> int | None:
         return None
     moved, faults = 0, []
     for chosen in subject.able:
+        record = f"job {chosen.job}" if chosen.job else f"task {chosen.task.id}"
+        owner = Identity(name=chosen.task.owner, vo=chosen.task.vo)
         try:
-            effect = effects.do(visit.runtime, verb, actor(visit.caller), chosen.task.id, chosen.job)
+            with part_of_act(record=record, owner=owner):
+                effect = effects.do(visit.runtime, verb, actor(visit.caller), chosen.task.id, chosen.job)
         except NotNow as error:
             faults.append(f"{chosen.name}: {error}")
         else:

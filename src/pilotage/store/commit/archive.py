@@ -154,9 +154,10 @@ class Archive:
         Raises ``LeaseLost`` unless the ``server`` has the lease of ``ARCHIVE``.
         """
 
-        def write(connection: Connection) -> None:
+        def write(connection: Connection) -> bool:
             servers.require(connection, ARCHIVE, server)
             delete_records(connection, slice_.kind, slice_.ids)
+            return True
 
         self._database.write(write)
 

@@ -16,7 +16,7 @@ from pilotage.model.records.states import (
 )
 from pilotage.model.records.work import Replica
 from pilotage.model.values.types import DESCRIBED
-from pilotage.store.commit.archive import LARGER, delete_records
+from pilotage.store.commit.archive import LARGER, What, delete_records
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.rows import among
@@ -173,7 +173,7 @@ class Deletion:
 
     def delete(self, ids: Sequence[int]) -> None:
         """Delete the records of tasks: jobs with their logs, reasons, then the tasks. Raises ``NotEnded``."""
-        while self._database.write(lambda connection: _delete_some(connection, ids)):
+        while self._database.write(lambda connection: _delete_some(connection, ids)) != "task":
             pass
 
     def _values(self, connection: Connection, ids: Sequence[int]) -> dict[str, Any]:
@@ -198,16 +198,16 @@ def _check(connection: Connection, ids: Sequence[int], locking: bool = False) ->
         raise NotEnded(ids[0], "waited for", later)
 
 
-def _delete_some(connection: Connection, ids: Sequence[int]) -> bool:
-    """Delete some records of tasks that have ended. Return whether there may be more."""
+def _delete_some(connection: Connection, ids: Sequence[int]) -> What:
+    """Delete some records of tasks that have ended. Return their kind: tasks are the last."""
     _check(connection, ids, locking=True)
     values = {"ids": list(ids)}
     if gone := connection.execute(_JOBS, values | {"limit": SLICE}).scalars().all():
         connection.execute(_LOGS, {"ids": gone})
         delete_records(connection, "job", gone)
-        return True
+        return "job"
     if gone := connection.execute(_CHOICES, values | {"limit": SLICE // LARGER}).scalars().all():
         delete_records(connection, "choice", gone)
-        return True
+        return "choice"
     delete_records(connection, "task", ids)
-    return False
+    return "task"

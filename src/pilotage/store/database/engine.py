@@ -22,6 +22,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from pilotage.model.records.measurements import STORE_RETRIES
+from pilotage.store.database.acts import Noted
 from pilotage.store.database.commit_marks import CommitMarks, wait_for_disk
 from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, driver, sqlite_file
 from pilotage.store.database.disk_wait import DiskWait
@@ -77,6 +78,7 @@ class Database:
         address = make_url(url)
         if address.get_backend_name() not in DIALECTS:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
+        self.server = server
         self.dialect = DIALECTS[address.get_backend_name()]
         session = self.session_of(server)
         self.reach = Reachability(partial(_question, address))
@@ -144,14 +146,19 @@ class Database:
             with retries, self._reader_turn, self._reading() as connection:
                 return work(connection)
 
-    def write(self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0) -> T:
+    def write(
+        self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0, is_audited: bool = True
+    ) -> T:
         """Do ``work`` in one transaction, exactly once, and wait for the disk. If it fails, try again.
 
         It runs ``alone`` unless it may run beside others; only PostgreSQL can do that. Try again for
         ``RETRY_FOR`` s, or ``tries`` times in all if not 0. If PostgreSQL's answer to a COMMIT was lost, read
-        the mark.
+        the mark. The record of the current act goes along if the work returns something true, unless it
+        is not what the act is about.
         """
-        result = self._write(work, alone or not self.is_postgresql, tries)
+        noted = Noted(work, is_audited=is_audited)
+        result = self._write(noted, alone or not self.is_postgresql, tries)
+        noted.settle(result)
         self.wait_for_disk()
         return result
 

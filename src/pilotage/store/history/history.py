@@ -111,7 +111,9 @@ class TransitionKinds:
         missing = [meaning for meaning in unique if meaning not in ids]
         if missing:
             # Use a separate transaction, so that the commit never locks a row that others wait for.
-            new_ids = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
+            new_ids = self._database.write(
+                lambda connection: _numbered(connection, missing), alone=False, is_audited=False
+            )
             ids |= {meaning: new_ids[meaning] for meaning in missing}
             with self._lock:
                 self._cache.update(ids)

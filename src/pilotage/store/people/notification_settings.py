@@ -70,10 +70,11 @@ class NotificationSettings:
         """Replace a person's receivers. Raises PersonClosed for receivers of a closed person."""
         values = {"vo": person.vo, "owner": person.name, "notify": to_json(tuple(notify)).decode()}
 
-        def write(connection: Connection) -> None:
+        def write(connection: Connection) -> bool:
             if notify:
                 refuse_closed(connection, [person])
             connection.execute(_SAVE_NOTIFY, values)
+            return True
 
         self._database.write(write)
 

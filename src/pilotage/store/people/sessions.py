@@ -14,6 +14,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.model.values.types import DESCRIBED
+from pilotage.store.database.acts import note_act
 from pilotage.store.database.engine import Database
 from pilotage.store.people.tokens import ID_LENGTH, hashed, new_row, tokens
 
@@ -76,13 +77,17 @@ class Sessions:
         row = new_row(session_token(cookie, browser), credential, now, opened_by)
         row |= {"browser": browser[:LONGEST_BROWSER], "nonce": hashed(parent) if parent else None}
 
-        def write(connection: Connection) -> None:
+        def write(connection: Connection) -> bool:
             connection.execute(delete(tokens).where(_t.expires <= now))
             opener = select(_t.hash).where(_t.hash == row["nonce"], ~_IS_SESSION)
             if parent and connection.execute(opener).first() is None:
                 raise LookupError("the token was revoked")
             connection.execute(insert(tokens), row)
+            return True
 
+        by = {"by": credential, "token": row["nonce"][:ID_LENGTH] if row["nonce"] else ""}
+        session = f"session {row['hash'][:ID_LENGTH]}"
+        note_act(verb="sign in", record=session, after={"opened by": opened_by, "browser": browser}, **by)
         self._database.write(write)
         return cookie
 

@@ -29,6 +29,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.values.identity import Credential, Identity, Role, refuse_unfit_names
+from pilotage.store.database.acts import note_act
 from pilotage.store.database.columns import Id, metadata, owner_columns
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import PersonClosed
@@ -178,7 +179,7 @@ class Tokens:
         ]
         of_pilots = sorted({credential.pilot for credential in credentials if credential.pilot is not None})
 
-        def write(connection: Connection) -> None:
+        def write(connection: Connection) -> bool:
             # Clean the table here, where it grows. Then it needs no other cleaning.
             connection.execute(delete(tokens).where(_t.expires <= now))
             ended = _ended(connection, of_pilots) if of_pilots else frozenset()
@@ -190,7 +191,9 @@ class Tokens:
                 if credential.role in _OF_USERS and credential.pilot is None
             ]
             reopen(connection, opened)
+            return True
 
+        note_act(after={"token": ", ".join(row["hash"][:ID_LENGTH] for row in rows)})
         self._database.write(write)
         return new_tokens
 
@@ -278,6 +281,7 @@ class Tokens:
                 (_t.hash == row.hash) | ((_t.nonce == row.hash) & (_t.expires > end))
             )
             connection.execute(ending.values(expires=end))
+            note_act(after={"token": new["hash"][:ID_LENGTH]})
             return True
 
         return token if self._database.write(write) else None
@@ -286,7 +290,7 @@ class Tokens:
         """Record when a token is used, in s since 1970 UTC. A full disk keeps its bearer from nothing."""
         used = update(tokens).where(_t.hash == hashed(token)).values(used=time)
         try:
-            self._database.write(lambda connection: connection.execute(used))
+            self._database.write(lambda connection: connection.execute(used), is_audited=False)
         except (DBAPIError, OSError) as error:
             log.warning("the last use of a token could not be recorded: %s", error)
 
@@ -319,9 +323,10 @@ class Tokens:
         conditions = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
         now = self._clock()
 
-        def write(connection: Connection) -> None:
+        def write(connection: Connection) -> bool:
             connection.execute(delete(tokens).where(*conditions))
             close(connection, person, now)
+            return True
 
         self._database.write(write)
 

@@ -26,6 +26,7 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.restricted import of_federation, restricted
 from pilotage.model.values.urls import without_password
+from pilotage.store.database.acts import note_act
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FederationChanged, FederationRenamed, NoFederation
@@ -152,6 +153,7 @@ class Federations:
         def write(connection: Connection) -> int:
             newest = connection.execute(_NEWEST).one_or_none()
             version, before, restrictions = newest or (0, None, "")
+            note_act(before={"version": version}, after={"version": version + 1})
             if before is not None and (name := json.loads(before)["name"]) != federation.name:
                 raise FederationRenamed(name, federation.name)
             if expected not in (None, version):

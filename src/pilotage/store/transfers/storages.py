@@ -118,6 +118,7 @@ class Removals:
             self._database.write(
                 lambda connection: bulk.insert(connection, removals, removals.c.keys(), rows, once=True),
                 alone=False,
+                is_audited=False,
             )
 
     def take_due(self, now: float, unable: Collection[str] = ()) -> list[Removal]:
@@ -138,7 +139,7 @@ class Removals:
             if not connection.execute(_DONE, place | {"now": now}).rowcount:
                 connection.execute(_ONCE_MORE, place)
 
-        self._database.write(write, alone=False)
+        self._database.write(write, alone=False, is_audited=False)
 
 
 def _take_due(connection: Connection, values: Mapping[str, Any], now: float) -> list[Removal]:

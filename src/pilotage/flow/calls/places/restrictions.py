@@ -10,7 +10,7 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import RestrictedKind, Restriction
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.model.rules.restricted import by_place, of_queue, of_storage
-from pilotage.store import QueueView
+from pilotage.store import QueueView, note_act
 
 AFTER_PAYLOAD = (JobState.HOLDING, JobState.TRANSFERRING)
 """Jobs with outputs still on the way."""
@@ -51,7 +51,9 @@ def restrict(runtime: Runtime, restriction: Restriction) -> Remaining:
     def change(before: tuple[Restriction, ...]) -> tuple[Restriction, ...]:
         return (*_without(before, restriction.kind, restriction.name), restriction)
 
-    before = told_before(_in_force(runtime, restriction.kind, restriction.name))
+    former = _in_force(runtime, restriction.kind, restriction.name)
+    note_act(before={"restriction": former.text} if former else {})
+    before = told_before(former)
     put_in_force(
         runtime,
         change,
@@ -66,6 +68,7 @@ def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restr
     _declared(runtime, kind, name)
     restriction = _in_force(runtime, kind, name)
     if restriction is not None:
+        note_act(before={"restriction": restriction.text})
         note = f"{kind} {name} opened{told_before(restriction)}"
         put_in_force(runtime, lambda before: _without(before, kind, name), actor, note)
     return restriction

@@ -23,6 +23,7 @@ from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.plain_states import job_clause, task_clause
 from pilotage.model.rules.timeouts import lease_of
 from pilotage.policies.tasks import changing
+from pilotage.store import note_act
 from pilotage.store.tasks.work import brokered_again, one_job, one_task, unstarted_jobs_of
 
 _ALL_MADE = (TaskState.RUNNING, TaskState.MERGING)
@@ -47,6 +48,7 @@ def set_fields(runtime: Runtime, task: int, edits: Wanted, who: str, job: int | 
     world, jobs = _checked(runtime, task, job)
     values = changes_of_jobs(world, jobs, edits.fields)
     looked_at(runtime, world.tasks[0], jobs, values, edits, job)
+    note_fields(world, values)
     decide = partial(changing.change, values=values, who=who, only=job)
     reads = one_job(task, job) if job else unstarted_jobs_of(task)
     return change_task(runtime, task, who, decide, reads=reads).moved
@@ -104,6 +106,19 @@ def _field_changes(world: World, values: Mapping[str, Any]) -> Sequence[FieldCha
         FieldChange(field=name, before=getattr(before, name), after=values[name]) for name in values
     )
     return [change for change in field_changes if change.before != change.after]
+
+
+def note_fields(world: World, values: Mapping[str, Any]) -> None:
+    """Let the audit show fields of a task before and after a change."""
+    changes = _field_changes(world, values) if values else ()
+    note_act(
+        before={change.field: _shown(change.before) for change in changes},
+        after={change.field: _shown(change.after) for change in changes},
+    )
+
+
+def _shown(value: Any) -> str | float | None:
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _checked(runtime: Runtime, number: int, job: int | None) -> tuple[World, list[Job]]:

@@ -8,7 +8,7 @@ from typing import Any
 from pilotage.explain.comparison import WhatIf
 from pilotage.explain.publications import next_version
 from pilotage.flow.calls.data.rescans import rescan
-from pilotage.flow.calls.work.changes import Wanted, compared, looked_at
+from pilotage.flow.calls.work.changes import Wanted, compared, looked_at, note_fields
 from pilotage.flow.calls.work.datasets_kept import refuse_taken_dataset
 from pilotage.flow.calls.work.steering import Moved
 from pilotage.flow.calls.work.submit import quota_of
@@ -51,6 +51,7 @@ def retry(
     """
     world, jobs, values = _checked(runtime, task, job, edits)
     looked_at(runtime, world.tasks[0], jobs, values, edits, job)
+    note_fields(world, values)
     again = rescan(runtime, world.tasks[0], jobs, actor)
 
     def decide(world: World) -> Decision:

@@ -24,7 +24,7 @@ from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.model.values.types import DESCRIBED
 from pilotage.server.api.edge.dependencies import TES_PREFIX
 from pilotage.server.api.edge.rights import missing_right
-from pilotage.store import Store
+from pilotage.store import Store, note_act
 from pilotage.store.people.grants import Ground
 
 REMEMBERED = 10_000
@@ -277,12 +277,16 @@ Enrolling = Annotated[EnrolmentToken, Depends(_enrolling)]
 
 def owner_seen(credential: Credential) -> Identity | None:
     """Return the owner of the tasks that the caller sees: a user; None for an operator, who sees all."""
-    return None if credential.role == "operator" else credential.identity
+    if credential.role == "operator":
+        note_act(reads_of_others=True)
+        return None
+    return credential.identity
 
 
 def may_see(credential: Credential, owner: str, vo: str) -> bool:
     """Return whether something of this owner's is shown to the caller."""
-    return owner_seen(credential) is None or is_owner(credential, owner, vo)
+    note_act(owner=Identity(name=owner, vo=vo))
+    return is_owner(credential, owner, vo) or owner_seen(credential) is None
 
 
 def may_read(store: Store, credential: Credential, owner: str, vo: str, *grounds: Ground) -> bool:

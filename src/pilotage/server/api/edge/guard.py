@@ -6,7 +6,7 @@ the guard identifies the caller before it reads, and limits the body before it i
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from fastapi import Request, Response
@@ -17,6 +17,7 @@ from pilotage import request_budget
 from pilotage.model.values.identity import Credential
 from pilotage.request_budget import RequestBudget
 from pilotage.server.api.edge.access import UNKNOWN, KnownTokens, TokenRefused, token_of
+from pilotage.server.api.edge.audit_trail import BODY, CALLER
 from pilotage.server.api.edge.body_shapes import shape_fault
 from pilotage.server.api.edge.dependencies import TES_PREFIX, is_of_api
 from pilotage.server.api.edge.faults import AWAY, refusal_of
@@ -33,7 +34,7 @@ from pilotage.server.api.edge.sender_shares import (
     NoTurn,
     sender_of,
 )
-from pilotage.server.api.edge.watched_client import WatchedClient
+from pilotage.server.api.edge.watched_client import Incoming, WatchedClient, discard, watched
 
 MOST_VALUES = 1_000_000
 """Most values in a body, by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to parse."""
@@ -43,9 +44,6 @@ LARGEST_FILE = 10**12
 
 BODY_TIMEOUT = 60.0
 """Seconds for a body to arrive."""
-
-DISCARD_TIMEOUT = 5.0
-"""Seconds for which the server still reads the body of a refused request."""
 
 PEOPLE_AT_ONCE = 24
 """Most concurrent requests of people. There are 40 threads; the others stay free for pilots."""
@@ -91,7 +89,8 @@ class Guard:
 
     It refuses a body without a known token unread (401), a large one by its announced or its real size (413),
     and a slow one after some time (408). While ``away`` returns a reason why the database is away, it admits
-    no request (503). It calls ``plain_routes`` itself, by path.
+    no request (503). It calls ``plain_routes`` itself, by path, and ``refused`` with the reason why a
+    token gives no access.
     """
 
     def __init__(
@@ -102,12 +101,13 @@ class Guard:
         pages: Pages | None = None,
         away: Callable[[], str] = str,
         plain_routes: Mapping[str, PlainRoute] = MappingProxyType({}),
+        refused: Callable[[Request, str], None] = lambda *_: None,
     ) -> None:
         self._app = app
         self._plain_routes = plain_routes
         self._prefix = prefix
         self._pages = pages
-        self._tokens = tokens
+        self._tokens, self._refused = tokens, refused
         self._away = away
         # Pilots' calls are short and many. A person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
@@ -139,7 +139,7 @@ class Guard:
         stack: contextlib.AsyncExitStack,
     ) -> None:
         """Admit one request, and serve it when there is room. ``stack`` frees the room at the end."""
-        incoming, request = _Incoming(receive), Request(scope)
+        incoming, request = Incoming(receive), Request(scope)
         try:
             self._ask_database()
             caller = await self._caller(request)
@@ -180,9 +180,9 @@ class Guard:
         async with client if len(body) > SMALL_BODY else contextlib.nullcontext():
             return await self._plain_routes[path](request, caller, body)
 
-    async def _refuse(self, refusal: "_Refusal", scope: Scope, incoming: "_Incoming", send: Send) -> None:
+    async def _refuse(self, refusal: "_Refusal", scope: Scope, incoming: Incoming, send: Send) -> None:
         # A client that is still sending would never read the answer: discard part of the rest.
-        await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
+        await discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
         headers = {"Connection": "close", **refusal.headers}
         answer = refusal_of(scope, self._pages, refusal.status, refusal.detail, headers)
         await answer(scope, incoming, send)
@@ -224,7 +224,7 @@ class Guard:
 
         try:
             is_full = room.places.locked() or self._people.locked()
-            async with asyncio.timeout(ROOM_TIMEOUT) as limit, _watched(limit, receive if is_full else None):
+            async with asyncio.timeout(ROOM_TIMEOUT) as limit, watched(limit, receive if is_full else None):
                 await room.places.acquire()
                 try:
                     await self._people.acquire()
@@ -246,11 +246,16 @@ class Guard:
 
     async def _caller(self, request: Request) -> Credential | None:
         token = token_of(request)
+        request.scope[CALLER] = None
         try:
-            return await self._tokens().examine(token) if token else None
+            request.scope[CALLER] = caller = await self._tokens().examine(token) if token else None
+            if token and caller is None and is_of_api(request.scope["path"]):
+                self._refused(request, UNKNOWN)
+            return caller
         except TokenRefused as refused:
             if not is_of_api(request.scope["path"]):
                 return None  # the metrics' token may have any form
+            self._refused(request, refused.detail)
             raise _Refusal(refused.status_code, refused.detail, refused.headers or {}) from None
 
     def _path(self, scope: Scope) -> str:
@@ -309,6 +314,7 @@ class Guard:
             and (fault := await run_in_threadpool(measured(shape_fault), body))
         ):
             raise _Refusal(413, f"the request {fault}")
+        request.scope[BODY] = body if len(body) <= SMALL_BODY else None
         return body
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, release: Callable[[], None]) -> None:
@@ -352,43 +358,6 @@ class _Room:
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(EACH_AT_ONCE)
         self.asked = 0
-
-
-class _Incoming:
-    """The messages of a request. After its body, the next one arrives when the client disconnects."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self.ended = False
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        self.ended = not message.get("more_body", False)
-        return message
-
-
-@contextlib.asynccontextmanager
-async def _watched(limit: asyncio.Timeout, receive: Receive | None) -> AsyncIterator[None]:
-    """Let a wait end immediately if its client disconnects, so that it does not count against the person."""
-
-    async def watch(receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        limit.reschedule(asyncio.get_running_loop().time())
-
-    watcher = asyncio.create_task(watch(receive)) if receive else None
-    try:
-        yield
-    finally:
-        if watcher:
-            watcher.cancel()
-
-
-async def _discard(incoming: _Incoming, limit: int) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(DISCARD_TIMEOUT):
-            while limit > 0 and not incoming.ended:
-                limit -= len((await incoming()).get("body", b""))
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

@@ -1,10 +1,52 @@
-"""The client of a request that is worked on: when it goes, the request's budget ends."""
+"""The client of a request: its messages, and its going, which ends the request's budget."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
 from starlette.types import Message, Receive
 
 from pilotage.request_budget import RequestBudget
+
+DISCARD_TIMEOUT = 5.0
+"""Seconds for which the server still reads the body of a refused request."""
+
+
+class Incoming:
+    """The messages of a request. After its body, the next one arrives when the client disconnects."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.ended = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self.ended = not message.get("more_body", False)
+        return message
+
+
+@contextlib.asynccontextmanager
+async def watched(limit: asyncio.Timeout, receive: Receive | None) -> AsyncIterator[None]:
+    """Let a wait end immediately if its client disconnects, so that it does not count against the person."""
+
+    async def watch(receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    watcher = asyncio.create_task(watch(receive)) if receive else None
+    try:
+        yield
+    finally:
+        if watcher:
+            watcher.cancel()
+
+
+async def discard(incoming: Incoming, limit: int) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_TIMEOUT):
+            while limit > 0 and not incoming.ended:
+                limit -= len((await incoming()).get("body", b""))
 
 
 class WatchedClient:

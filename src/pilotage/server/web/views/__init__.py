@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from pilotage.server.web.views import (
     admin,
+    audit,
     datasets,
     failures,
     job,
@@ -44,5 +45,6 @@ ROUTES: Sequence[Route] = (
     *stuck.ROUTES,
     *simulate.ROUTES,
     *admin.ROUTES,
+    *audit.ROUTES,
 )
 """The routes of all views. A new view adds its own here, and its section to ``rendering.MENUS``."""

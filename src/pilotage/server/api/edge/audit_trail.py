@@ -1,0 +1,183 @@
+"""Records what people and their programs do: each changing request, reads of others' data, and sign-ins.
+
+The record of a change is part of the transaction that makes it (``store/database/acts.py``). Requests that
+change nothing in the store are recorded before their answer. Pilots leave no records.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+from urllib.parse import parse_qsl, unquote
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pilotage.model.records.audit import LONGEST_TEXT, MOST_DETAILS, NewAuditRecord
+from pilotage.model.values.identity import Credential
+from pilotage.server.api.edge.access import token_of
+from pilotage.server.api.edge.audited_routes import AUDITED, UNCHANGING, AuditLine, key_of
+from pilotage.store import ID_LENGTH, Act, Description, Store, acting
+
+CALLER = "pilotage.caller"
+"""The key of a request's scope for its credential, which the guard has found; None: it has none."""
+
+BODY = "pilotage.body"
+"""The same for its body, if it is small."""
+
+WHY = "Pilotage-Why"
+"""The header with the reason of a change, percent-encoded."""
+
+PILOTS = ("pilot", "enrolment", "enrolled")
+"""Roles that leave no records: their calls are many, and their records have histories."""
+
+SIGNS = ("/live",)
+"""Paths of streams that say when a page is stale, and show nothing."""
+
+MOST_FIELDS = 100
+REFUSED = 400
+"""From this status on, a request has done nothing."""
+
+_BARE: Mapping[str, Any] = {"record": "", "before": {}, "after": {}, "why": ""}
+_TRUE = ("true", "True", "1", "yes", "on")
+_REASONS = ("because", "note")
+
+
+def token_id(token: str) -> str:
+    """Return how records name a token: not by itself."""
+    return hashlib.sha256(token.encode()).hexdigest()[:ID_LENGTH] if token else ""
+
+
+def address_of(request: Request) -> str:
+    """Return the address of a request's client."""
+    return request.client.host if request.client else ""
+
+
+def note_refusal(request: Request, reason: str) -> None:
+    """Count a refused sign-in. The reason has no part of the token."""
+    _store(request).audit.refusals.count(address_of(request), reason)
+
+
+def _store(request: Request) -> Store:
+    return cast(Store, request.app.state.runtime.store)
+
+
+class AuditTrail:
+    """Inside the guard, around the routes: opens the act of each request of a person or program."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        caller: Credential | None = scope.get(CALLER)
+        if CALLER not in scope or (caller and caller.role in PILOTS):
+            await self._app(scope, receive, send)
+            return
+        served = _ServedRequest(Request(scope), caller)
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await served.settle(message["status"])
+            await send(message)
+
+        with acting(served.act):
+            await self._app(scope, receive, sent)
+
+
+class _ServedRequest:
+    """A request and its act."""
+
+    def __init__(self, request: Request, caller: Credential | None) -> None:
+        self._store, self._request, self._caller = _store(request), request, caller
+        self._token = token_of(request) or ""
+        self._is_reading = request.method in ("GET", "HEAD", "OPTIONS")
+        self._description: Description | None = None
+        self.act = Act(
+            self._store.clock,
+            self._store.database.server,
+            credential=caller,
+            token=token_id(self._token),
+            address=address_of(request),
+            describe=self._describe,
+        )
+
+    def _describe(self) -> Description | None:
+        """Return what the request asks for, once its route is known; None if it changes nothing."""
+        if not self._is_reading and self._description is None:
+            self._description = described(self._request)
+        return self._description
+
+    async def settle(self, status: int) -> None:
+        """Write what the request has left to record, before its answer. Raises the database's error."""
+        if status < REFUSED and (records := self._remaining()):
+            await run_in_threadpool(self._store.audit.add, *records)
+            for act in (self.act, *self.act.parts):
+                act.settle()
+
+    def _remaining(self) -> list[NewAuditRecord]:
+        caller, store = self._caller, self._store
+        records = [act.record() for act in (self.act, *self.act.parts) if act.is_due]
+        if caller and "." in self._token and store.audit.sign_ins.is_first(token_id(self._token)):
+            records.append(replace(self.act.record(), **_BARE, verb="sign in"))
+        if caller and self.act.reads_of_others and self._describe() is None:
+            path = self._request.url.path
+            if path not in SIGNS and store.audit.is_new_read(caller.identity, path):
+                records.append(self._read(path))
+        return records
+
+    def _read(self, path: str) -> NewAuditRecord:
+        subject = next((f"{name} {value}" for name, value in self._request.path_params.items()), "")
+        after = {"path": path[:LONGEST_TEXT]}
+        return replace(self.act.record(), verb="read", record=subject[:LONGEST_TEXT], after=after)
+
+
+def described(request: Request) -> Description | None:
+    """Return what a request asks for; None if it changes nothing."""
+    key = key_of(request.method, getattr(request.scope.get("route"), "path", ""))
+    fields = _fields_of(request)
+    # A route without a line leaves a record all the same; a test asks for its line.
+    line = AUDITED.get(key) or AuditLine(verb=key)
+    if (
+        key in UNCHANGING
+        or _text(fields.get("dry_run")) in _TRUE
+        or (line.needs and not fields.get(line.needs))
+    ):
+        return None
+    texts = defaultdict(str, {name: _text(value) for name, value in fields.items()})
+    given = [unquote(request.headers.get(WHY, "")), *(texts[name] for name in _REASONS)]
+    return Description(
+        verb=line.verb.format_map(texts),
+        record=line.record.format_map(texts).strip(),
+        after={name: texts[name] for name in line.asked if texts[name]},
+        why="".join(filter(str.isprintable, next(filter(None, given), ""))),
+    )
+
+
+def _fields_of(request: Request) -> Mapping[str, Any]:
+    """Return the fields of the path, of a small body with its changes, and of the query."""
+    body, kind = request.scope.get(BODY) or b"", request.headers.get("content-type", "").lower()
+    sent: Any = {}
+    # The route has refused what cannot be read.
+    with suppress(ValueError, RecursionError):
+        if "json" in kind:
+            sent = json.loads(body)
+        elif "form" in kind:
+            sent = dict(parse_qsl(body.decode(), max_num_fields=MOST_FIELDS))
+    sent = sent if isinstance(sent, dict) else {}
+    changes = sent.get("changes")
+    changes = changes if isinstance(changes, dict) else {}
+    return {**request.query_params, **changes, **sent, **request.path_params}
+
+
+def _text(value: Any) -> str:
+    """Return a value in a few words; empty for what has none."""
+    if isinstance(value, bool):
+        return "true" if value else ""
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_text, value[:MOST_DETAILS])))[:LONGEST_TEXT]
+    return str(value)[:LONGEST_TEXT] if isinstance(value, str | int | float) else ""

@@ -1,0 +1,1 @@
+"""The audit: records of what people and their tokens did, chained by hashes."""
