@@ -138,7 +138,13 @@ QUEUE = {
     **_all(COUNTS, "jobs pilots"),
     "cores": int,
 }
-SHARE = _all(str, "name vo") | _all(COUNTS, "jobs transfers") | {"target": float}
+SHARE = {
+    **_all(str, "name vo"),
+    **_all(COUNTS, "jobs transfers"),
+    "target": float,
+    "used": NUMBER_OR_NONE,
+    "follows": NUMBER_OR_NONE,
+}
 SHARE_TREND = _all(float, "running target used") | {"share": str, "spans": [{"used": float}]}
 SITE = {
     **_all(str, "problem restriction site source"),

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection
 
+from pilotage.model.records.federation import Federation
+from pilotage.model.rules import global_shares
 from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
@@ -22,6 +24,7 @@ from pilotage.store.jobs.use_report import UseQuery, UseReport
 from pilotage.store.jobs.work_quarters import WorkCounts, WorkOf, WorkQuarter, WorkSample
 from pilotage.store.people import share_hours
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
+from pilotage.store.queues import share_targets
 from pilotage.store.queues.queues_then import QueuesThen
 
 KEPT = 30 * DAY
@@ -62,6 +65,19 @@ class Past:
     def add_sample(self, samples: Sequence[ShareSample], time: float) -> None:
         """Add what shares use at a time (s since 1970)."""
         self._database.write(lambda connection: share_hours.add(connection, samples, time))
+
+    def follow_use(self, federation: Federation, time: float) -> None:
+        """Let the targets of shares follow their use until a time (s since 1970), or return to the declared.
+
+        ``federation`` is the declared one.
+        """
+        rule = federation.share_use
+        spans = self.shares(time - rule.window * DAY, time) if rule.window else []
+        use = global_shares.mean_use(
+            ((span.time, span.share, span.running) for span in spans), time, rule.half_life
+        )
+        targets = global_shares.following(federation.shares, use) if use else {}
+        self._database.write(lambda connection: share_targets.write(connection, targets))
 
     def work_counts(self, newest: int | None, last: Iterable[int]) -> WorkCounts:
         """Return the counts of queues, of live tasks, and of tasks after the ``newest`` or the ``last``."""

@@ -43,7 +43,7 @@ from pilotage.store.jobs.counters import counts
 from pilotage.store.jobs.table import JOB_VIEW, JobDetails, JobView, jobs
 from pilotage.store.pilots import table as pilot_rows
 from pilotage.store.pilots.table import PILOT_COLUMNS, EndedPilot, LivePilots, ended_pilots, pilots
-from pilotage.store.queues import conditions
+from pilotage.store.queues import conditions, share_targets
 from pilotage.store.queues.conditions import QueueView, ShareView
 from pilotage.store.queues.federations import Federations
 from pilotage.store.reader import RecordReader
@@ -333,7 +333,9 @@ class Queries:
         """Return global shares, and the other shares of transfers, by name. Raises ``NoFederation``."""
 
         def read(connection: Connection) -> list[ShareView]:
-            declared = {share.name: share for share in self._federations.current(connection).shares}
+            in_force = self._federations.in_force(connection)
+            declared = {share.name: share for share in in_force.declared.shares}
+            followed = share_targets.read(connection)[0] if in_force.share_targets else {}
             working = job_counts.by_name("job", connection.execute(_BY_SHARE))
             moving = job_counts.counted(connection, "transfer", TRANSFERS_BY_SHARE)
             return [
@@ -341,6 +343,8 @@ class Queries:
                     name=name,
                     vo=declared[name].vo if name in declared else "",
                     target=declared[name].target if name in declared else 0,
+                    used=followed[name].used if name in followed else None,
+                    follows=followed[name].target if name in followed else None,
                     jobs=working.get(name, {}),
                     transfers=moving.get(name, {}),
                 )

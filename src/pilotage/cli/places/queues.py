@@ -1,5 +1,6 @@
 """Queues and global shares, with their current load."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -109,13 +110,18 @@ def shares(
         (
             share["name"],
             share["vo"],
-            f"{share['target']:g}",
+            f"{share['target']:g}" if share["follows"] is None else _followed(share),
             counts(share["jobs"]),
             counts(share["transfers"]),
         )
         for share in records
     ]
     show(SHARES, rows, "There are no shares.")
+
+
+def _followed(share: Mapping[str, Any]) -> str:
+    """Return the target of a share that follows its use: declared, with its use, and in force."""
+    return f"{share['target']:g}, used {share['used']:.0%}: {share['follows']:g}"
 
 
 def _show_history(days: int, json_output: bool) -> None:

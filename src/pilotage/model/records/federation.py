@@ -18,7 +18,7 @@ from pilotage.model.records.constants import (
     StagingConstants,
     TimeoutConstants,
 )
-from pilotage.model.records.quotas import GlobalShare, QuotaConstants
+from pilotage.model.records.quotas import GlobalShare, QuotaConstants, ShareUseConstants
 from pilotage.model.records.spec import DEFAULT_SHARE
 from pilotage.model.values.identity import FIT, IdentityName
 from pilotage.model.values.software import Hardware, Tag
@@ -58,6 +58,7 @@ __all__ = [
     "QuotaConstants",
     "ScoutConstants",
     "Server",
+    "ShareUseConstants",
     "Site",
     "StagingConstants",
     "Storage",
@@ -390,5 +391,7 @@ class Federation:
     """How long logs stay, and how much of them."""
     guard: GuardConstants = field(default_factory=GuardConstants)
     """Constants of the guards against black holes and broken tasks."""
+    share_use: ShareUseConstants = field(default_factory=ShareUseConstants)
+    """Whether the targets of global shares follow use."""
     quotas: QuotaConstants = field(default_factory=QuotaConstants)
     """Most work of users and VOs."""

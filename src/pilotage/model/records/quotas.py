@@ -2,6 +2,9 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from pilotage.model.records.spec import LiveWork
 from pilotage.model.values.identity import IdentityName
@@ -57,6 +60,18 @@ class QuotaConstants:
     def of_vo(self) -> LiveWork:
         """Return the most work of one VO."""
         return LiveWork(tasks=self.tasks_by_vo, jobs=self.most_jobs_by_vo, files=self.files_by_vo)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUseConstants:
+    """Whether the targets of global shares follow what the shares used in the last days (P13)."""
+
+    __pydantic_config__ = CLOSED
+
+    window: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = 0
+    """Days that count, at most 30. 0: only what runs now counts."""
+    half_life: Positive = 7
+    """Days after which use counts half."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,8 @@ FIELDS: Mapping[str, str] = {
     "expires": f"when it ends, in {_WHEN}; null: never",
     "expires_in": "s from now until it ends; null: never",
     "purpose": "what it is for, in the words of its maker",
+    "ShareView.used": "its part of its siblings' use of the last days; null: targets do not follow use",
+    "ShareView.follows": "its target in force, which follows its use; null: targets do not follow use",
     "PersonToken.used": "when it was last used, within an hour, in s since 1970 UTC; null: never",
     "Rotation.overlap": "s for which the old token is accepted beside the new one",
     "explanations": "the analysis of each decision",

@@ -51,12 +51,15 @@ class ShareView:
     """A share, with the number of its jobs and transfers in each state.
 
     Transfers have their own criterion for shares (D1). If that gives other names than the global shares have,
-    transfers have separate rows with a ``target`` of 0.
+    transfers have separate rows with a ``target`` of 0. Where targets follow use, ``used`` is its part of
+    its siblings' use, and ``follows`` is the target in force.
     """
 
     name: str
     vo: str = ""
     target: float = 0
+    used: float | None = None
+    follows: float | None = None
     jobs: Mapping[JobState, int] = field(default_factory=dict)
     transfers: Mapping[TransferState, int] = field(default_factory=dict)
 
@@ -80,13 +83,14 @@ def share_uses(every: Sequence[ShareView]) -> list[ShareUse]:
     """Return shares that have a target or jobs, in order of their running jobs."""
     running = {share.name: sum(share.jobs.get(state, 0) for state in AT_A_PILOT) for share in every}
     whole = sum(running.values()) or 1
-    targets = sum(share.target for share in every) or 1.0
+    in_force = {share.name: share.target if share.follows is None else share.follows for share in every}
+    targets = sum(in_force.values()) or 1.0
     uses = [
         ShareUse(
             share=share,
             running=running[share.name],
             used=running[share.name] / whole,
-            target=share.target / targets,
+            target=in_force[share.name] / targets,
         )
         for share in every
         if share.target or share.jobs

@@ -33,6 +33,7 @@ from pilotage.store.database.errors import FederationChanged, FederationRenamed,
 from pilotage.store.database.rows import raw_rows
 from pilotage.store.history.events import CHANGED_FEDERATION, NO_TASK, NewEvents
 from pilotage.store.history.history import TransitionKind, TransitionKinds
+from pilotage.store.queues import share_targets
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ federations = Table(
 UP = "up"
 """The actor of versions that a server loaded from its file at the start."""
 
-_VERSION = select(func.max(federations.c.version))
+_VERSION = select(func.max(federations.c.version), func.coalesce(share_targets.REVISION, 0))
 _NEWEST = (
     select(federations.c.version, federations.c.document, federations.c.restrictions)
     .order_by(federations.c.version.desc())
@@ -95,7 +96,8 @@ class InForce(NamedTuple):
     """A version of the federation, and when its queues last changed.
 
     ``changed`` has these times, in s since 1970 UTC, for changes in the day before the version. Decisions
-    read ``federation``: the ``declared`` one under the ``restrictions`` of operators.
+    read ``federation``: the ``declared`` one under the ``restrictions`` of operators, and with the targets
+    of shares that follow use, whose number is ``share_targets``.
     """
 
     version: int
@@ -103,6 +105,7 @@ class InForce(NamedTuple):
     changed: Mapping[str, float]
     declared: Federation
     restrictions: tuple[Restriction, ...] = ()
+    share_targets: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +252,7 @@ class Federations:
 
     def in_force(self, connection: Connection) -> InForce:
         """Return the version in force at this connection's moment. Raises ``NoFederation``."""
-        ((version,),) = raw_rows(connection, _VERSION)
+        ((version, targets_in_force),) = raw_rows(connection, _VERSION)
         if version is None:
             raise NoFederation
         with self._lock:
@@ -261,8 +264,14 @@ class Federations:
             restrictions = _restrictions(lately[0][3])
             federation = restricted(declared, restrictions)
             current = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)
-            with self._lock:
-                self._cache = current
+            current = self._note(_with_targets(current, connection, targets_in_force))
+        elif current.share_targets != targets_in_force:
+            current = self._note(_with_targets(current, connection, targets_in_force))
+        return current
+
+    def _note(self, current: InForce) -> InForce:
+        with self._lock:
+            self._cache = current
         return current
 
     def read(self) -> Federation:
@@ -279,6 +288,16 @@ class Federations:
         """Return the federation that this process read last. Raises ``NoFederation``."""
         current = self._cache
         return self.read() if current is None else current.federation
+
+
+def _with_targets(in_force: InForce, connection: Connection, number: int) -> InForce:
+    """Return a version with the targets of shares that follow use."""
+    targets = share_targets.read(connection)[0] if number else {}
+    shares = tuple(
+        replace(share, target=targets[share.name].target) if share.name in targets else share
+        for share in in_force.declared.shares
+    )
+    return in_force._replace(federation=replace(in_force.federation, shares=shares), share_targets=number)
 
 
 def _restrictions(text: str) -> tuple[Restriction, ...]:
