@@ -26,6 +26,7 @@ from pilotage.store import AuditQuery
 from pilotage.store.audit import table
 from pilotage.store.audit.audit import Audit
 from pilotage.testing.stores import move
+from tests.identity_provider import IdentityProvider
 
 from .conftest import ALICE, BOB, House, submit_to
 from .tes_task import EXECUTOR, submit_tes
@@ -34,6 +35,7 @@ from .test_deletion import ended
 from .test_files import entry
 from .test_people import transfer
 from .test_pilot_agent import OFFER
+from .test_sign_in import Door
 from .test_uploads import CONTENT, sha256
 
 OLGA = Identity(name="olga")
@@ -461,3 +463,20 @@ def test_refused_tokens_are_counted_with_their_reason(scene: Scene) -> None:
         UNKNOWN,
     )
     assert "sesame" not in repr(record)
+
+
+def test_the_first_use_of_a_provider_s_token_is_a_sign_in(scene: Scene, provider: IdentityProvider) -> None:
+    door = Door(scene.house, provider)
+    token = door.token()
+    for _ in range(3):
+        assert scene.house.client(token).get("/queues").status_code == 200
+    submit_to(scene.house.client(token))
+    (submission, sign_in) = records(scene.house)
+    assert (sign_in.verb, sign_in.person, sign_in.vo) == ("sign in", "ada", "atlas")
+    assert (sign_in.token, sign_in.after) == (token_id(token), {"issuer": provider.url})
+    assert (submission.verb, submission.token) == ("submit", token_id(token))
+    assert scene.house.client(door.token(aud="other")).get("/queues").status_code == 401
+    scene.house.store.add_measurements()
+    (refused,) = records(scene.house, verb="sign-in refused")
+    assert "audience" in refused.why
+    assert not {*token.split(".")} & {*re.findall(r"[\w-]+", repr(records(scene.house)))}

@@ -91,11 +91,14 @@ def move(
     End all servers first. Tokens remain valid and pilots go on, if the servers return within their leases.
     The command compares each row, and renames the old file, so that no server uses it by mistake.
     """
-    from pilotage.store import moving
+    from pilotage.store import Store, moving
+    from pilotage.store.audit.commands import commanded
 
     config = _with_store()
     with _using(config.store), _using(target):
         done = moving.move(config.store, target)
+        with closing(Store.open(target)) as store, commanded(store, "move", "store"):
+            pass
     if json_output:
         show_json(asdict(done))
         return

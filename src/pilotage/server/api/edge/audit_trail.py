@@ -6,6 +6,7 @@ change nothing in the store are recorded before their answer. Pilots leave no re
 
 import hashlib
 import json
+from base64 import urlsafe_b64decode
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -42,7 +43,7 @@ MOST_FIELDS = 100
 REFUSED = 400
 """From this status on, a request has done nothing."""
 
-_BARE: Mapping[str, Any] = {"record": "", "before": {}, "after": {}, "why": ""}
+_BARE: Mapping[str, Any] = {"record": "", "owner": "", "owner_vo": "", "before": {}, "why": ""}
 _TRUE = ("true", "True", "1", "yes", "on")
 _REASONS = ("because", "note")
 
@@ -123,7 +124,8 @@ class _ServedRequest:
         caller, store = self._caller, self._store
         records = [act.record() for act in (self.act, *self.act.parts) if act.is_due]
         if caller and "." in self._token and store.audit.sign_ins.is_first(token_id(self._token)):
-            records.append(replace(self.act.record(), **_BARE, verb="sign in"))
+            after = {"issuer": _issuer(self._token)}
+            records.append(replace(self.act.record(), **_BARE, verb="sign in", after=after))
         if caller and self.act.reads_of_others and self._describe() is None:
             path = self._request.url.path
             if path not in SIGNS and store.audit.is_new_read(caller.identity, path):
@@ -134,6 +136,12 @@ class _ServedRequest:
         subject = next((f"{name} {value}" for name, value in self._request.path_params.items()), "")
         after = {"path": path[:LONGEST_TEXT]}
         return replace(self.act.record(), verb="read", record=subject[:LONGEST_TEXT], after=after)
+
+
+def _issuer(token: str) -> str:
+    """Return who signed a token that was accepted."""
+    claims = token.split(".")[1]
+    return str(json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["iss"])[:LONGEST_TEXT]
 
 
 def described(request: Request) -> Description | None:
