@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from pilotage.model.records.audit import NewAuditRecord
 from pilotage.store import AuditQuery, Store
 from pilotage.testing.stores import FEDERATION
 from tests.test_archiving import ended_task
@@ -106,3 +107,18 @@ def test_an_archive_run_leaves_a_record_if_it_moved_anything(pilotage: Pilotage)
     with closing(Store.open(url)) as store:
         (record,) = store.audit.page(AuditQuery())
     assert (record.verb, record.after["older_than"]) == ("archive", 30)
+
+
+def test_a_restore_leaves_a_record_and_the_chain_goes_on(pilotage: Pilotage) -> None:
+    url = f"sqlite:///{pilotage.home}/pilotage.sqlite"
+    with closing(Store.open(url)) as store:
+        store.save_federation(FEDERATION, "test")
+        store.audit.add(NewAuditRecord(time=1.0, verb="cancel"), NewAuditRecord(time=1.0, verb="hold"))
+        store.audit.link()
+    assert pilotage("store", "backup", pilotage.home / "backup").exit_code == 0
+    assert pilotage("store", "restore", pilotage.home / "backup", "--replace").exit_code == 0
+    with closing(Store.open(url)) as store:
+        assert [record.verb for record in store.audit.page(AuditQuery())] == ["restore", "hold", "cancel"]
+        store.audit.link()
+        check = store.audit.verify(0, 10)
+        assert (check.records, check.faults) == (3, [])

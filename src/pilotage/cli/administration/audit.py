@@ -100,7 +100,8 @@ def _show(page: Any, json_output: bool) -> None:
 
 
 def _row(record: Any) -> tuple[object, ...]:
-    person = f"{record['person']} ({record['role']})" if record["person"] else "–"
+    role = f" ({record['role']})" if record["role"] else ""
+    person = f"{record['person']}{role}" or "–"
     times = f" ({record['times']} times)" if record["times"] > 1 else ""
     return (
         record["id"],

@@ -35,6 +35,8 @@ class Description:
     record: str = ""
     after: AuditDetails = field(default_factory=dict)
     why: str = ""
+    is_question: bool = False
+    """Whether it asks only what would happen. If something changes all the same, it leaves a record."""
 
 
 class Act:
@@ -138,8 +140,9 @@ def facts_of(decision: Decision, committed: Committed) -> Mapping[str, Any]:
     created: dict[str, list[int]] = defaultdict(list)
     for change, ids, new in zip(decision.changes, committed.accepted, committed.created, strict=True):
         if isinstance(change, Move) and ids:
-            before[_named(change.kind, ids)].append(str(change.source))
-            after[_named(change.kind, ids)].append(str(change.target))
+            name = f"{change.kind} {ids[0]}" if len(ids) == 1 else f"{len(ids)} {change.kind}s"
+            before[name].append(str(change.source))
+            after[name].append(str(change.target))
         if isinstance(change, Move | Touch) and ids:
             values |= {name: value for name, value in change.changes.items() if name not in _UNSHOWN}
         if isinstance(change, Forget):
@@ -155,7 +158,7 @@ def facts_of(decision: Decision, committed: Committed) -> Mapping[str, Any]:
         | {f"new {kind}s": len(ids) for kind, ids in created.items()},
     }
     if tasks := created.get("task"):
-        facts["record"] = _named("task", tasks)
+        facts["record"] = _named(tasks)
     return facts
 
 
@@ -169,9 +172,9 @@ def _created(change: Change, new: Sequence[int | None]) -> list[tuple[str, int]]
     ]
 
 
-def _named(kind: str, ids: Sequence[int]) -> str:
+def _named(tasks: Sequence[int]) -> str:
     """Return ``task 5``, or ``3 tasks: 5, 6, 7``."""
-    if len(ids) == 1:
-        return f"{kind} {ids[0]}"
-    numbers = ", ".join(map(str, ids[:MOST_NUMBERS])) + (" ..." if len(ids) > MOST_NUMBERS else "")
-    return f"{len(ids)} {kind}s: {numbers}"
+    if len(tasks) == 1:
+        return f"task {tasks[0]}"
+    numbers = ", ".join(map(str, tasks[:MOST_NUMBERS])) + (" ..." if len(tasks) > MOST_NUMBERS else "")
+    return f"{len(tasks)} tasks: {numbers}"

@@ -110,7 +110,13 @@ class Audit:
 
     def is_new_read(self, person: Identity, record: str) -> bool:
         """Return whether a person's read of others' data is to be recorded: once an hour, within bounds."""
-        return self._reads.is_first((person.key, record)) and self._reads_of.count(person.key) <= MOST_READS
+        is_new = not self._reads.count((person.key, record))
+        return is_new and self._reads_of.count(person.key) < MOST_READS
+
+    def note_read(self, person: Identity, record: str) -> None:
+        """Remember that a person's read of others' data is recorded."""
+        self._reads.add((person.key, record))
+        self._reads_of.add(person.key)
 
     def update(self) -> None:
         """Write the counted refusals, and link new records."""

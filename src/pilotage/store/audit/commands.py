@@ -18,7 +18,11 @@ def commanded(
 
     With ``changes_alone`` it leaves none if it changes nothing.
     """
-    act = Act(store.clock, describe=lambda: Description(verb=verb, record=record, after=after))
+    act = Act(
+        store.clock,
+        store.database.server,
+        describe=lambda: Description(verb=verb, record=record, after=after),
+    )
     act.note(person=_user())
     with acting(act):
         yield

@@ -87,23 +87,18 @@ class Refusals:
 
 
 class Memory:
-    """Says which events are the first of their kind within some time. Safe to use from many threads."""
+    """Remembers which events came within some time, and how often. Safe to use from many threads."""
 
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        self._keys: TTLCache[Hashable, int] = TTLCache(MOST_KEYS, seconds, clock)
+        self._counts: TTLCache[Hashable, int] = TTLCache(MOST_KEYS, seconds, clock)
         self._lock = threading.Lock()
 
-    def is_first(self, key: Hashable) -> bool:
-        """Return whether this key is new, and remember it."""
-        with self._lock:
-            if key in self._keys:
-                return False
-            self._keys[key] = 1
-            return True
-
     def count(self, key: Hashable) -> int:
-        """Count a key, and return how often it came since its first time."""
+        """Return how often an event came since its first time."""
         with self._lock:
-            count = self._keys.get(key, 0) + 1
-            self._keys[key] = count
-            return count
+            return int(self._counts.get(key, 0))
+
+    def add(self, key: Hashable) -> None:
+        """Count an event once more."""
+        with self._lock:
+            self._counts[key] = self._counts.get(key, 0) + 1

@@ -22,7 +22,7 @@ from pilotage.model.records.work import Task
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import MATCH
 from pilotage.policies.tasks import holding
-from pilotage.store import Store
+from pilotage.store import Store, note_act
 
 if TYPE_CHECKING:
     from pilotage.flow.matching.matched import Matched
@@ -49,6 +49,7 @@ def set_(runtime: Runtime, owner: Identity, name: str, value: str) -> list[int]:
     Raises ``NotNow`` if the server has not the key, or the person has too many.
     """
     secrets = runtime.store.secrets
+    note_act(record=f"secret {name}")
     try:
         keys = runtime.secret_keys.read_or_make(secrets.keys)
     except KeyMissing as error:

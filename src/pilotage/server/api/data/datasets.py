@@ -18,7 +18,7 @@ from pilotage.server.api.edge.answers import PageOfList, answer, documented, lis
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.store import ListPage, Store, cut, numbered
+from pilotage.store import ListPage, Store, cut, note_act, numbered
 from pilotage.store.files.datasets import DatasetVersion
 
 router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"], route_class=MeasuredRoute)
@@ -132,6 +132,7 @@ def post_dataset(body: DatasetEdit, caller: Person, runtime: TheRuntime) -> Resp
     scope = body.scope or default_scope(caller.identity, body.dataset)
     check_scope(caller, scope)
     dataset = identifier(scope, body.dataset)
+    note_act(record=f"dataset {dataset}")
     try:
         return answer(datasets.edit(runtime, dataset, body.files, body.match, body.edit, actor(caller)))
     except LookupError as error:

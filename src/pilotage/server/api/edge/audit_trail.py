@@ -8,9 +8,10 @@ import hashlib
 import json
 from base64 import urlsafe_b64decode
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
 
@@ -22,6 +23,7 @@ from pilotage.model.records.audit import LONGEST_TEXT, MOST_DETAILS, NewAuditRec
 from pilotage.model.values.identity import Credential
 from pilotage.server.api.edge.access import token_of
 from pilotage.server.api.edge.audited_routes import AUDITED, UNCHANGING, AuditLine, key_of
+from pilotage.server.api.edge.dependencies import PREFIX
 from pilotage.store import ID_LENGTH, Act, Description, Store, acting
 
 CALLER = "pilotage.caller"
@@ -36,14 +38,22 @@ WHY = "Pilotage-Why"
 PILOTS = ("pilot", "enrolment", "enrolled")
 """Roles that leave no records: their calls are many, and their records have histories."""
 
-SIGNS = ("/live",)
-"""Paths of streams that say when a page is stale, and show nothing."""
+OF_PLACES = frozenset(
+    ("/live", "/queues", "/queues/{queue}/explain", "/queues/{name}", "/breakers", "/admin")
+)
+"""Routes that show what everybody's work does at places, but nobody's records."""
 
 MOST_FIELDS = 100
 REFUSED = 400
 """From this status on, a request has done nothing."""
 
+_Remaining = tuple[NewAuditRecord, Callable[[], None]]
+"""A record to write, and what follows when it is written."""
+
 _BARE: Mapping[str, Any] = {"record": "", "owner": "", "owner_vo": "", "before": {}, "why": ""}
+_SUBJECTS = ("file", "dataset")
+"""Parameters of queries that name what is read."""
+
 _TRUE = ("true", "True", "1", "yes", "on")
 _REASONS = ("because", "note")
 
@@ -115,27 +125,43 @@ class _ServedRequest:
 
     async def settle(self, status: int) -> None:
         """Write what the request has left to record, before its answer. Raises the database's error."""
-        if status < REFUSED and (records := self._remaining()):
-            await run_in_threadpool(self._store.audit.add, *records)
-            for act in (self.act, *self.act.parts):
-                act.settle()
+        if status < REFUSED and (remaining := [*self._changes(), *self._sign_in(), *self._read()]):
+            await run_in_threadpool(self._store.audit.add, *(record for record, _ in remaining))
+            # Only now: what could not be written is recorded when the request is repeated.
+            for _, settle in remaining:
+                settle()
 
-    def _remaining(self) -> list[NewAuditRecord]:
-        caller, store = self._caller, self._store
-        records = [act.record() for act in (self.act, *self.act.parts) if act.is_due]
-        if caller and "." in self._token and store.audit.sign_ins.is_first(token_id(self._token)):
+    def _changes(self) -> Iterator[_Remaining]:
+        asked = self._describe()
+        if asked is None or not asked.is_question:
+            yield from ((act.record(), act.settle) for act in (self.act, *self.act.parts) if act.is_due)
+
+    def _sign_in(self) -> Iterator[_Remaining]:
+        """Yield the record of the first use of a provider's token."""
+        memory, key = self._store.audit.sign_ins, token_id(self._token)
+        if self._caller and "." in self._token and not memory.count(key):
             after = {"issuer": _issuer(self._token)}
-            records.append(replace(self.act.record(), **_BARE, verb="sign in", after=after))
-        if caller and self.act.reads_of_others and self._describe() is None:
-            path = self._request.url.path
-            if path not in SIGNS and store.audit.is_new_read(caller.identity, path):
-                records.append(self._read(path))
-        return records
+            yield replace(self.act.record(), **_BARE, verb="sign in", after=after), partial(memory.add, key)
 
-    def _read(self, path: str) -> NewAuditRecord:
-        subject = next((f"{name} {value}" for name, value in self._request.path_params.items()), "")
-        after = {"path": path[:LONGEST_TEXT]}
-        return replace(self.act.record(), verb="read", record=subject[:LONGEST_TEXT], after=after)
+    def _read(self) -> Iterator[_Remaining]:
+        """Yield the record of a read of others' data, once an hour."""
+        audit, request, asked = self._store.audit, self._request, self._describe()
+        if not (self._caller and self.act.reads_of_others and (asked is None or asked.is_question)):
+            return
+        query = {name: value for name, value in request.query_params.items() if name in _SUBJECTS}
+        subject = next((f"{name} {value}" for name, value in {**query, **request.path_params}.items()), "")
+        place = f"{request.url.path} {subject}"
+        if route_of(request).removeprefix(PREFIX) in OF_PLACES or not audit.is_new_read(
+            self._caller.identity, place
+        ):
+            return
+        record = replace(
+            self.act.record(),
+            verb="read",
+            record=subject[:LONGEST_TEXT],
+            after={"path": request.url.path[:LONGEST_TEXT]},
+        )
+        yield record, partial(audit.note_read, self._caller.identity, place)
 
 
 def _issuer(token: str) -> str:
@@ -144,18 +170,20 @@ def _issuer(token: str) -> str:
     return str(json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["iss"])[:LONGEST_TEXT]
 
 
+def route_of(request: Request) -> str:
+    """Return the path template of a request's route; empty before it is known."""
+    return str(getattr(request.scope.get("route"), "path", ""))
+
+
 def described(request: Request) -> Description | None:
-    """Return what a request asks for; None if it changes nothing."""
-    key = key_of(request.method, getattr(request.scope.get("route"), "path", ""))
-    fields = _fields_of(request)
+    """Return what a request asks for; None if its route changes nothing."""
+    key = key_of(request.method, route_of(request))
+    if key in UNCHANGING:
+        return None
     # A route without a line leaves a record all the same; a test asks for its line.
     line = AUDITED.get(key) or AuditLine(verb=key)
-    if (
-        key in UNCHANGING
-        or _text(fields.get("dry_run")) in _TRUE
-        or (line.needs and not fields.get(line.needs))
-    ):
-        return None
+    fields = dict(request.query_params) if line.has_query else _sent(request)
+    fields |= request.path_params
     texts = defaultdict(str, {name: _text(value) for name, value in fields.items()})
     given = [unquote(request.headers.get(WHY, "")), *(texts[name] for name in _REASONS)]
     return Description(
@@ -163,23 +191,23 @@ def described(request: Request) -> Description | None:
         record=line.record.format_map(texts).strip(),
         after={name: texts[name] for name in line.asked if texts[name]},
         why="".join(filter(str.isprintable, next(filter(None, given), ""))),
+        is_question=texts["dry_run"] in _TRUE or bool(line.needs and not texts[line.needs]),
     )
 
 
-def _fields_of(request: Request) -> Mapping[str, Any]:
-    """Return the fields of the path, of a small body with its changes, and of the query."""
+def _sent(request: Request) -> dict[str, Any]:
+    """Return the fields of a small body, with those in its ``changes``."""
     body, kind = request.scope.get(BODY) or b"", request.headers.get("content-type", "").lower()
     sent: Any = {}
     # The route has refused what cannot be read.
     with suppress(ValueError, RecursionError):
-        if "json" in kind:
-            sent = json.loads(body)
-        elif "form" in kind:
-            sent = dict(parse_qsl(body.decode(), max_num_fields=MOST_FIELDS))
-    sent = sent if isinstance(sent, dict) else {}
+        sent = (
+            json.loads(body) if "json" in kind else dict(parse_qsl(body.decode(), max_num_fields=MOST_FIELDS))
+        )
+    if not isinstance(sent, dict):
+        return {}
     changes = sent.get("changes")
-    changes = changes if isinstance(changes, dict) else {}
-    return {**request.query_params, **changes, **sent, **request.path_params}
+    return {**(changes if isinstance(changes, dict) else {}), **sent}
 
 
 def _text(value: Any) -> str:

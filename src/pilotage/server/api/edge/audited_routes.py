@@ -15,13 +15,16 @@ from pilotage.server.api.edge.dependencies import PREFIX, TES_PREFIX
 class AuditLine:
     """The record of a route. ``record`` and ``verb`` may have fields of the request in braces.
 
-    ``asked`` are the fields that the record shows. It is left only if the field ``needs``, if any, is set.
+    ``asked`` are the fields that the record shows. Without the field that it ``needs``, if any, the
+    request is a question, as with ``dry_run``.
     """
 
     verb: str
     record: str = ""
     asked: tuple[str, ...] = ()
     needs: str = ""
+    has_query: bool = False
+    """Whether the fields are in the query, not in the body."""
 
 
 _WORK = ("memory", "ram", "walltime", "cores", "priority", "anyway", "outputs")
@@ -56,7 +59,9 @@ _OF_API: Mapping[str, AuditLine] = {
     ),
     "POST /breakers/lift": AuditLine(verb="lift", record="{name}", asked=("kind",)),
     "POST /files": AuditLine(verb="register files"),
-    "PUT /files/content": AuditLine(verb="upload", record="file {file}", asked=("storage", "replace")),
+    "PUT /files/content": AuditLine(
+        verb="upload", record="file {file}", asked=("storage", "replace"), has_query=True
+    ),
     "POST /files/scan": AuditLine(
         verb="register files", record="storage {storage}", asked=("match", "scope")
     ),
@@ -65,7 +70,9 @@ _OF_API: Mapping[str, AuditLine] = {
         verb="make version", record="dataset {dataset}", asked=("scope", "edit", "match")
     ),
     "POST /datasets/forget": AuditLine(verb="forget", record="dataset {dataset}"),
-    "PUT /federation": AuditLine(verb="load", record="federation", asked=("file", "expected", "force")),
+    "PUT /federation": AuditLine(
+        verb="load", record="federation", asked=("file", "expected", "force"), has_query=True
+    ),
     "POST /federation/rollback": AuditLine(verb="rollback", record="federation", asked=("version", "force")),
     "PUT /restrictions/{kind}/{name}": AuditLine(verb="{mode}", record="{kind} {name}", asked=_PLACE),
     "DELETE /restrictions/{kind}/{name}": AuditLine(verb="open", record="{kind} {name}"),
