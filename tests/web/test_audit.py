@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from pilotage.model.records.audit import AuditRecord
 from pilotage.server.api.edge.audit_trail import token_id
 from pilotage.server.web.sessions import MOST_WRONG
@@ -91,3 +93,50 @@ def test_people_see_their_records_and_operators_all(
     assert "There is no such record." in alice.get("/audit?verb=x").text
     assert alice.get("/audit?after=x").status_code == 422
     assert pages.signed_in("operator", OLGA).get("/as-json/audit?verb=submit").json()["records"]
+
+
+@pytest.mark.parametrize("verb", ["drain", "close", "open"])
+@pytest.mark.parametrize("place", ["sites/north", "queues/north-queue", "storages/north-disk"])
+def test_each_restriction_leaves_one_record(
+    house: House, operator: TestClient, place: str, verb: str
+) -> None:
+    form = {"form_token": token_of(operator.get("/tasks").text), "because": "power cut"}
+    if verb == "open":
+        assert operator.post(f"/{place}/drain", data=form).status_code == 303
+    made = {record.id for record in records(house)}
+    assert operator.post(f"/{place}/{verb}", data=form).status_code == 303
+    (record,) = [record for record in records(house) if record.id not in made]
+    assert (record.verb, record.record) == (verb, place.replace("s/", " "))
+
+
+def test_each_grant_of_the_page_leaves_one_record(house: House, alice: TestClient, submit: Submit) -> None:
+    task = submit()
+    form = {"form_token": token_of(alice.get("/tasks").text), "reader": "bob"}
+    for verb in ("grant", "revoke"):
+        made = {record.id for record in records(house)}
+        assert alice.post(f"/tasks/{task}/{verb}", data=form).status_code == 303
+        (record,) = [record for record in records(house) if record.id not in made]
+        assert (record.verb, record.record, record.owner) == (verb, f"task {task}", "alice")
+        assert record.after["reader"] == "bob"
+
+
+@pytest.mark.parametrize("verb", ["hold", "release", "cancel", "retry", "set", "delete"])
+def test_each_verb_of_the_page_leaves_one_record(
+    house: House, alice: TestClient, submit: Submit, verb: str
+) -> None:
+    task, form = submit(jobs=1, scouts=0), {"form_token": token_of(alice.get("/tasks").text), "memory": "900"}
+    before = {"release": ("hold",), "retry": ("cancel",), "delete": ("cancel",)}.get(verb, ())
+    if verb == "retry":
+        house.activate(task)
+    for earlier in before:
+        assert alice.post(f"/tasks/{task}/{earlier}", data=form).status_code == 303
+    made = {record.id for record in records(house)}
+    answer = alice.post(f"/tasks/{task}/{verb}", data=form)
+    assert answer.status_code == 303, answer.text
+    (record,) = [record for record in records(house) if record.id not in made]
+    assert (record.verb, record.record, record.person, record.address) == (
+        verb,
+        f"task {task}",
+        "alice",
+        "127.0.0.1",
+    )

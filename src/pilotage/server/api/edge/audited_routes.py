@@ -29,6 +29,7 @@ class AuditLine:
 
 _WORK = ("memory", "ram", "walltime", "cores", "priority", "anyway", "outputs")
 _GRANT = ("person", "group", "vo", "until")
+_READER = ("reader", "vo", "until")
 _PLACE = ("mode", "until")
 
 _OF_WORK: Mapping[str, AuditLine] = {
@@ -107,12 +108,12 @@ _OF_PAGE: Mapping[str, AuditLine] = {
         for verb in verbs
     },
     **{
-        f"POST /{kind}s/{{{kind}}}/{verb}": AuditLine(verb=verb, record=f"{kind} {{{kind}}}", asked=_GRANT)
+        f"POST /{kind}s/{{{kind}}}/{verb}": AuditLine(verb=verb, record=f"{kind} {{{kind}}}", asked=_READER)
         for kind in ("task", "workflow")
         for verb in ("grant", "revoke")
     },
-    "POST /dataset/grant": AuditLine(verb="grant", record="dataset {name}", asked=_GRANT),
-    "POST /dataset/revoke": AuditLine(verb="revoke", record="dataset {name}", asked=_GRANT),
+    "POST /dataset/grant": AuditLine(verb="grant", record="dataset {dataset}", asked=_READER),
+    "POST /dataset/revoke": AuditLine(verb="revoke", record="dataset {dataset}", asked=_READER),
     "POST /admin/federation/load": AuditLine(verb="load", record="federation", needs="load"),
     "POST /admin/federation/rollback": AuditLine(verb="rollback", record="federation", asked=("version",)),
     "POST /sessions/{session}/end": AuditLine(verb="end session", record="session {session}"),
