@@ -125,6 +125,9 @@ def test_people_see_what_they_did_and_what_was_done_to_theirs(store: Store) -> N
     assert seen(AuditSight(vo="belle")) == ["submit", "submit", "read"], "a whole VO"
     assert len(seen(None)) == 5
     assert seen(None, person="bob", verb="submit") == ["submit"]
+    (read, cancel, _) = store.audit.page(AuditQuery(sight=alice))
+    assert (read.token, cancel.token) == ("", "3f1c"), "of others, people see what they did alone"
+    assert {record.token for record in store.audit.page(AuditQuery())} == {"3f1c"}
     assert seen(None, since=store.clock() + 60) == []
     assert seen(None, until=1.0) == []
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, or_, select
@@ -75,6 +75,13 @@ class AuditQuery:
             position = numbered(self.after)
             conditions.append(_r.id > position if self.oldest_first else _r.id < position)
         return conditions
+
+    def shown(self, record: AuditRecord) -> AuditRecord:
+        """Return a record as the caller may see it: what others did, without their token and address."""
+        name = getattr(self.sight, "name", "") or record.person
+        if self.sight is None or (record.vo, record.person) == (self.sight.vo, name):
+            return record
+        return replace(record, token="", address="")
 
 
 def _is_of(sight: AuditSight, name: str, vo: str) -> ColumnElement[bool]:
@@ -153,7 +160,7 @@ class Audit:
         statement = select(*_ROW).where(*query.conditions()).order_by(order).limit(query.limit + 1)
         rows = self._database.read(lambda connection: connection.execute(statement).all())
         page, following = cut(rows, query.limit, lambda row: row.id)
-        return ListPage([record_of(tuple(row)) for row in page], None, {}, following)
+        return ListPage([query.shown(record_of(tuple(row))) for row in page], None, {}, following)
 
     def old(self, before: float, most: int = BATCH) -> list[AuditRecord]:
         """Return the first records before a time (s since 1970 UTC) that ``forget`` deletes."""
