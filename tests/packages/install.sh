@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 folder=build/packages
-packages="crun fish groff mmdebstrap podman systemd-container uidmap zsh"
+packages="aardvark-dns crun fish groff iproute2 iptables mmdebstrap netavark podman systemd-container uidmap zsh"
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   # shellcheck disable=SC2086 -- names are words
   dpkg-query -W $packages >/dev/null 2>&1 || {

@@ -1,9 +1,11 @@
 """Pythons of this machine, and those of other Debian releases in roots that mmdebstrap makes."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,6 +18,12 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 DEBIAN = {"3.13": "trixie", "3.14": "forky"}
 """Debian releases whose Python this is."""
 
+SERVICES = (
+    *("dbus", "libnss-systemd", "postgresql", "procps", "prometheus", "python3-venv"),
+    *("systemd", "systemd-sysv"),
+)
+"""Packages of a root that systemd boots, and of images that no registry is asked for."""
+
 EXTRAS = "server,kubernetes,s3,sftp,ssh"
 """What the image has."""
 
@@ -25,15 +33,28 @@ def python(version: str) -> Path | None:
     return next((path for path in _candidates(version) if _works(path)), None)
 
 
+@contextmanager
+def made_once(folder: Path) -> Iterator[Path | None]:
+    """Yield a draft that becomes the folder; None if the folder is there. Other processes wait."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        draft = folder.with_name(f"{folder.name}.draft")
+        if folder.exists():
+            yield None
+            return
+        shutil.rmtree(draft, ignore_errors=True)
+        yield draft
+        draft.rename(folder)
+
+
 def debian_root(release: str, *packages: str) -> Path:
     """Return the root of a Debian release with these packages. It is made once, and kept in ``build``."""
     root = ROOTS / "-".join((release, *packages))
-    if not root.exists():
-        ROOTS.mkdir(parents=True, exist_ok=True)
-        draft = root.with_name(f"{root.name}.{os.getpid()}")
-        command = ["mmdebstrap", "--quiet", "--variant=minbase", *(f"--include={name}" for name in packages)]
-        subprocess.run([*command, release, str(draft)], check=True, capture_output=True, text=True)
-        draft.rename(root)
+    with made_once(root) as draft:
+        if draft:
+            included = [f"--include={name}" for name in packages]
+            run("mmdebstrap", "--quiet", "--variant=minbase", *included, release, draft, seconds=600)
     return root
 
 
@@ -55,13 +76,12 @@ def download_wheels(version: str) -> Path:
         text=f"pilotage[{EXTRAS}] @ {release_file('.whl').as_uri()}",
     )
     folder = BUILD / f"wheels-{version}-{sha256(needed.encode()).hexdigest()[:8]}"
-    if not folder.exists():
-        draft = folder.with_name(f"{folder.name}.{os.getpid()}")
-        draft.mkdir(parents=True)
-        (draft / "requirements.txt").write_text(needed)
-        what = ("--python-version", version, "--only-binary", ":all:", "-r", draft / "requirements.txt")
-        run(TOOLS / "pip", "download", "--quiet", "--no-deps", "--dest", draft, *what)
-        draft.rename(folder)
+    with made_once(folder) as draft:
+        if draft:
+            draft.mkdir()
+            (draft / "requirements.txt").write_text(needed)
+            what = ("--python-version", version, "--only-binary", ":all:", "-r", draft / "requirements.txt")
+            run(TOOLS / "pip", "download", "--quiet", "--no-deps", "--dest", draft, *what)
     return folder
 
 

@@ -24,12 +24,14 @@ def run(
 
 
 def run_in_root(root: Path, script: str, folders: Mapping[Path, str]) -> str:
-    """Run a script of the shell in a root, which sees these folders of this machine read-only."""
-    mounts = [
-        f"mkdir -p {root}{place}; mount --bind -o ro {folder} {root}{place}"
-        for folder, place in folders.items()
-    ]
-    lines = ["set -e", *mounts, f"mount -t proc proc {root}/proc", f'exec chroot {root} sh -ec "$1"']
+    """Run a script of the shell in a root, whose files change in memory alone; it reads these folders too."""
+    lines = ["set -e", "mount -t tmpfs tmpfs /mnt", "mkdir /mnt/upper /mnt/work /mnt/root"]
+    lines.append(
+        f"mount -t overlay -o lowerdir={root},upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/root"
+    )
+    for folder, place in folders.items():
+        lines.append(f"mkdir -p /mnt/root{place}; mount --bind -o ro {folder} /mnt/root{place}")
+    lines += ["mount -t proc proc /mnt/root/proc", 'exec chroot /mnt/root sh -ec "$1"']
     # The machine's settings of pip and Python name files that the root has not.
     environment = ("env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8")
     unshared = ("unshare", "--mount", "--pid", "--fork", "--kill-child")

@@ -10,7 +10,15 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from tests.packages.places import BUILD, DIST, TOOLS, release_file
-from tests.packages.pythons import DEBIAN, VERSIONS, debian_root, download_wheels, missing_for_roots, python
+from tests.packages.pythons import (
+    DEBIAN,
+    SERVICES,
+    VERSIONS,
+    debian_root,
+    download_wheels,
+    missing_for_roots,
+    python,
+)
 from tests.packages.running import is_ready, run, run_in_root
 from tests.waiting import wait_for
 
@@ -105,11 +113,10 @@ def test_debian_s_own_python_installs_it_without_a_network_and_runs_the_demonstr
 ) -> None:
     if missing := missing_for_roots():
         pytest.skip(missing)
-    root = debian_root(release, "python3-venv")
+    root = debian_root(release, *(SERVICES if release == "trixie" else ("python3-venv",)))
     wheels = download_wheels(version)
     script = """
         python3 --version
-        rm -rf /opt/pilotage
         export PIP_NO_INDEX=1 PIP_FIND_LINKS="/srv/wheels /srv/dist" PIP_QUIET=1 PIP_NO_COMPILE=1
         python3 -m venv /opt/pilotage
         /opt/pilotage/bin/pip install pilotage
