@@ -1,0 +1,79 @@
+"""The image is built and run without root's rights, on a Debian that mmdebstrap makes."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import locked_port
+from tests.packages.podman import Podman
+from tests.packages.running import is_ready
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.xdist_group("podman")
+
+
+@pytest.fixture
+def server(podman: Podman) -> Iterator[tuple[str, int]]:
+    """A running container, and its port: all of it that may be read-only is."""
+    limits = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "all", "--security-opt", "no-new-privileges")
+    with locked_port() as port:
+        settings = ("--env", f"PILOTAGE_PORT={port}", "--env", f"PILOTAGE_URL=http://127.0.0.1:{port}")
+        # The machine may offer no control groups, and no device for a network without root's rights.
+        options = ("--detach", "--name", "server", "--cgroups=disabled", "--network", "host")
+        podman("run", *options, *limits, *settings, "localhost/pilotage")
+        try:
+            wait_for(lambda: is_ready(port), "a server that answers", 60)
+            yield "server", port
+        finally:
+            podman("rm", "--force", "--time", "0", "--ignore", "server")
+
+
+def test_the_image_names_its_user_and_its_health_check(podman: Podman) -> None:
+    image = podman.inspect("localhost/pilotage")
+    assert image["Config"]["User"] == "8470:8470"
+    assert image["Config"]["Cmd"] == ["up"]
+    assert image["Size"] < 900e6
+    assert "health/live" in str(image["Healthcheck"])
+
+
+def test_a_container_is_one_healthy_process_that_writes_only_its_own_files(
+    podman: Podman, server: tuple[str, int]
+) -> None:
+    name, _ = server
+    podman("healthcheck", "run", name)
+    identity = podman("exec", name, "sh", "-c", "id -u; id -g; grep -E 'CapEff|NoNewPrivs' /proc/1/status")
+    assert identity.split() == ["8470", "8470", "CapEff:", "0000000000000000", "NoNewPrivs:", "1"]
+    processes = podman("exec", name, "sh", "-c", "cat /proc/[0-9]*/comm | sort").split()
+    assert processes.count("pilotage") == 1
+    assert set(processes) <= {"pilotage", "sh", "cat", "sort"}
+    script = "for place in /opt/pilotage /etc /usr; do ! touch $place/x 2>/dev/null; done; touch /tmp/x"
+    podman("exec", name, "sh", "-ec", script)
+
+
+def test_the_image_has_what_backups_and_sites_need(podman: Podman, server: tuple[str, int]) -> None:
+    name, _ = server
+    output = podman("exec", name, "sh", "-ec", "pilotage store backup /tmp/b; pg_dump --version; ssh -V 2>&1")
+    assert "MB" in output
+    assert "pg_dump (PostgreSQL)" in output
+    assert "OpenSSH" in output
+
+
+def test_a_container_ends_by_itself_when_it_is_told_to(podman: Podman, server: tuple[str, int]) -> None:
+    name, port = server
+    podman("stop", "--time", "60", name)
+    assert podman.inspect(name)["State"]["ExitCode"] == 0
+    assert not is_ready(port)
+
+
+def test_a_container_whose_store_is_away_ends_when_it_is_told_to(podman: Podman) -> None:
+    store = "PILOTAGE_STORE=postgresql+psycopg://pilotage@127.0.0.1:9/pilotage"
+    options = ("--detach", "--name", "waiting", "--cgroups=disabled", "--network", "none", "--env", store)
+    # podman separates both outputs, and the log is the second one.
+    command = ("--entrypoint", '["sh", "-c", "exec pilotage up 2>&1"]', "localhost/pilotage")
+    podman("run", *options, *command)
+    try:
+        wait_for(lambda: "try 2" in podman("logs", "waiting"), "a server that waits for its store", 60)
+        podman("stop", "--time", "30", "waiting")
+        assert podman.inspect("waiting")["State"]["ExitCode"] == 0
+    finally:
+        podman("rm", "--force", "--time", "0", "--ignore", "waiting")
