@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.server.service_manager import ServiceManager
+from tests.waiting import wait_for
 
 
 @contextmanager
@@ -74,6 +75,17 @@ def test_a_server_reports_that_it_is_ready_lives_and_ends(
             pass
         assert message == b"STOPPING=1"
         assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_a_server_whose_store_is_away_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    store, log = "postgresql+psycopg://pilotage@127.0.0.1:9/pilotage", tmp_path / "log"
+    environment = {**os.environ, "PILOTAGE_HOME": str(tmp_path / "home"), "PILOTAGE_STORE": store}
+    command = [sys.executable, "-m", "pilotage.cli", "up", "--no-api"]
+    with log.open("wb") as lines, subprocess.Popen(command, env=environment, stderr=lines) as process:
+        wait_for(lambda: "try 2" in log.read_text(), "a server that waits for its store")
+        process.terminate()
+        assert process.wait(30) == 0
 
 
 def test_a_manager_with_an_abstract_address_and_without_a_watchdog_gets_no_beat() -> None:

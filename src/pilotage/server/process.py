@@ -156,6 +156,8 @@ def run(
     it even if work or files get lost, which otherwise raises WorkInTheWay. The API answers at ``listener``;
     without one there is no API. ``code`` opens the page once.
     """
+    # A container's first process ignores signals without a handler, and the store may be away for long.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     issuers = issuers_of(settings.issuers)
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     give_name(settings.home)
