@@ -9,6 +9,7 @@ from generators.dependencies import dependencies
 from generators.fields import fields_of_files
 from generators.flow import pictures, states, steps, time_outs
 from generators.interfaces import api, command_line, python_client, settings
+from generators.roles import roles
 
 _RULES = re.compile(r" \((?:[BDEFMPX]\d{1,2}|T)(?:(?:, ?| to | and )(?:[BDEFMPX]\d{1,2}|T))*\)")
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
@@ -27,6 +28,7 @@ def pages() -> dict[str, str]:
         "settings.md": NOTE + settings(),
         "client.md": NOTE + _for_users(python_client()),
         "dependencies.md": NOTE + dependencies(),
+        "roles.md": NOTE + roles(),
         "steps.md": NOTE + _for_users(steps()),
         **pictures(),
     }

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -123,8 +123,10 @@ class House:
         client.portal = _LOOPS[0]
         return client
 
-    def as_(self, role: Role, identity: Identity, pilot: int | None = None) -> TestClient:
-        credential = Credential(role=role, identity=identity, pilot=pilot, expires=None)
+    def as_(
+        self, role: Role, identity: Identity, pilot: int | None = None, sites: Iterable[str] = ()
+    ) -> TestClient:
+        credential = Credential(role=role, identity=identity, pilot=pilot, sites=frozenset(sites))
         return self.client(self.store.tokens.create(credential))
 
     def ask_sites(self) -> None:

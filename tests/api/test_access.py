@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
+from pilotage.model.records.states import JobState
 from pilotage.model.values.durations import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.server.api import PREFIX
@@ -20,18 +21,16 @@ from pilotage.store import TaskPage
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
 from .tes_task import EXECUTOR, submit_tes
+from .test_usage import run
 
 Route = tuple[str, str]
 
 OPEN = {("GET", "/sign-in"), ("GET", "/health"), ("GET", "/health/live"), ("GET", "/health/ready")}
 OPERATORS = {
     ("POST", "/transfers/priorities"),
-    ("POST", "/breakers/lift"),
     ("PUT", "/federation"),
     ("GET", "/federation/history"),
     ("POST", "/federation/rollback"),
-    ("PUT", "/restrictions/{kind}/{name}"),
-    ("DELETE", "/restrictions/{kind}/{name}"),
     ("GET", "/world"),
     ("GET", "/servers"),
     ("GET", "/stuck"),
@@ -41,17 +40,22 @@ OPERATORS = {
     ("GET", "/simulation"),
     ("POST", "/people/close"),
     ("POST", "/storages/{storage}/move"),
-    ("GET", "/pilots"),
-    ("GET", "/pilots/{pilot}"),
-    ("GET", "/pilots/{pilot}/explain"),
-    ("GET", "/pilots/{pilot}/logs"),
-    ("POST", "/queues/{queue}/test"),
     ("GET", "/transfers"),
     ("GET", "/transfers/progress"),
     ("POST", "/tokens"),
     ("GET", "/tokens"),
     ("DELETE", "/tokens/{token}"),
     ("POST", "/tokens/{token}/rotate"),
+}
+SITE_ADMINS = {
+    ("POST", "/breakers/lift"),
+    ("PUT", "/restrictions/{kind}/{name}"),
+    ("DELETE", "/restrictions/{kind}/{name}"),
+    ("GET", "/pilots"),
+    ("GET", "/pilots/{pilot}"),
+    ("GET", "/pilots/{pilot}/explain"),
+    ("GET", "/pilots/{pilot}/logs"),
+    ("POST", "/queues/{queue}/test"),
     ("DELETE", "/sites/{site}/ad"),
 }
 SITES = {("PUT", "/sites/{site}/ad")}
@@ -171,6 +175,7 @@ VERBS = {
 FOR_AGENTS = {("GET", "/pilot/agent.pyz")}
 CLOSED = sorted(
     OPERATORS
+    | SITE_ADMINS
     | SITES
     | PILOTS
     | EVERYBODY
@@ -214,20 +219,33 @@ BODIES: dict[Route, Any] = {
     ("POST", "/pilot/left"): {"place": "a/left/b/1.1", "days": 1, "seal": "a" * 64, "manifest": "{}"},
     ("POST", "/pilot/access"): {"job": 1, "attempt": 1, "name": "a"},
 }
-ROLES: tuple[Role, ...] = ("user", "pilot", "operator", "enrolment", "enrolled", "site")
+PEOPLE: frozenset[Role] = frozenset(("user", "manager", "site-admin", "operator"))
+"""Those who may change something; monitors only read."""
+ROLES: tuple[Role, ...] = get_args(Role)
 BOUND = ("pilot", "enrolment", "enrolled")
 
 
-def roles_of(route: Route) -> set[Role]:
+def roles_of(route: Route) -> frozenset[Role]:
+    roles = _roles_of(route)
+    return roles | {"monitor"} if "operator" in roles and only_reads(route) else roles
+
+
+def only_reads(route: Route) -> bool:
+    return route[0] == "GET" or route[1].endswith(("/what-if", "/plan/broker", "/files/compare"))
+
+
+def _roles_of(route: Route) -> frozenset[Role]:
     if route in FOR_AGENTS:
-        return {"user", "operator", "pilot", "enrolment"}
+        return PEOPLE | {"pilot", "enrolment"}
     if route in ENROLMENT:
-        return {"enrolment", "enrolled"}
-    if route in SITES:
-        return {"site", "operator"}
+        return frozenset(("enrolment", "enrolled"))
     if route in PILOTS:
-        return {"pilot"}
-    return {"operator"} if route in OPERATORS else {"user", "operator"}
+        return frozenset(("pilot",))
+    if route in SITES:
+        return frozenset(("site", "site-admin", "operator"))
+    if route in SITE_ADMINS:
+        return frozenset(("site-admin", "operator"))
+    return frozenset(("operator",)) if route in OPERATORS else PEOPLE
 
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
@@ -255,9 +273,9 @@ def test_every_route_has_a_policy_and_is_tested_here() -> None:
             assert isinstance(route, APIRoute)
             for method in route.methods or ():
                 found[method, route.path.removeprefix(PREFIX)] = {
-                    policy.roles for policy in policies(route.dependant)
+                    policy.roles_at(method, route.path) for policy in policies(route.dependant)
                 }
-    assert found == {route: {frozenset(roles_of(route))} for route in CLOSED}
+    assert found == {route: {roles_of(route)} for route in CLOSED}
 
 
 @pytest.mark.parametrize("route", CLOSED)
@@ -274,7 +292,12 @@ def test_without_a_token_that_is_known_nothing_is_told(unchanged: House, route: 
 @pytest.fixture(scope="module")
 def clients(unchanged: House) -> dict[Role, TestClient]:
     """A client of each role, whose tokens are Alice's."""
-    return {role: unchanged.as_(role, ALICE, 1 if role in BOUND else None) for role in ROLES}
+    return {
+        role: unchanged.as_(
+            role, ALICE, 1 if role in BOUND else None, ["north"] if role == "site-admin" else []
+        )
+        for role in ROLES
+    }
 
 
 @pytest.mark.parametrize("route", CLOSED)
@@ -303,14 +326,16 @@ def alices(template: Path) -> Iterator[tuple[House, int, int]]:
 def test_somebody_elses_is_as_if_it_were_not_there(alices: tuple[House, int, int], route: Route) -> None:
     house, task, job = alices
     number = task if "{task}" in route[1] else job
-    for stranger in (BOB, OTHER_ALICE, Identity(name="alice"), Identity(name="", vo="atlas")):
-        client = house.as_("user", stranger)
+    strangers = [
+        house.as_("user", stranger)
+        for stranger in (BOB, OTHER_ALICE, Identity(name="alice"), Identity(name="", vo="atlas"))
+    ]
+    others = [house.as_("manager", OTHER_ALICE), house.as_("site-admin", BOB, sites=["north", "south"])]
+    for at, client in enumerate((*strangers, *others)):
         theirs, nobodys = call(client, route, number), call(client, route, 999)
-        assert (theirs.status_code, nobodys.status_code) == (404, 404), stranger
-        assert theirs.json()["detail"].replace(str(number), "999") == nobodys.json()["detail"], stranger
-        assert [kept.state for kept in house.store.task_lists.page(TaskPage(limit=10))] == ["running"], (
-            stranger
-        )
+        assert (theirs.status_code, nobodys.status_code) == (404, 404), at
+        assert theirs.json()["detail"].replace(str(number), "999") == nobodys.json()["detail"], at
+        assert [kept.state for kept in house.store.task_lists.page(TaskPage(limit=10))] == ["running"], at
 
 
 @pytest.mark.parametrize("route", sorted(OWNERS_OF_TES_TASKS))
@@ -330,17 +355,25 @@ def test_a_task_of_tes_is_its_owners(house: House, route: Route) -> None:
 
 
 @pytest.mark.parametrize("route", sorted(OWNERS))
-def test_the_owner_and_an_operator_are_let_in(house: House, submit: Submit, route: Route) -> None:
+def test_the_owner_their_manager_and_an_operator_are_let_in(
+    house: House, submit: Submit, route: Route
+) -> None:
     task = submit()
     (job,) = house.activate(task)
     number = task if "{task}" in route[1] else job
     same = Identity(name="alice", vo="atlas", group="other")
-    for client in (house.as_("user", same), house.as_("operator", Identity(name="olga"))):
+    people = [
+        house.as_("user", same),
+        house.as_("manager", MONA),
+        house.as_("operator", Identity(name="olga")),
+    ]
+    for client in (*people, *([house.as_("monitor", Identity(name="mo"))] if only_reads(route) else [])):
         # Verbs let them in, and say what is in the way: nothing has failed yet, or another one came first.
         right = (200, 409) if route in {*VERBS, MANIFEST} else (200,)
         assert call(client, route, number).status_code in right
 
 
+MONA = Identity(name="mona", vo="atlas")
 MANIFEST: Route = ("GET", "/tasks/{task}/manifest")
 READING = {route for route in OWNERS | OWNERS_OF_WORKFLOWS if route[0] == "GET" or "what-if" in route[1]}
 """What a grant lets others do: a what-if changes nothing."""
@@ -384,14 +417,62 @@ def workflows(template: Path) -> Iterator[tuple[House, int, int, int]]:
         yield house, made.json()["id"], task, job
 
 
-def test_the_list_of_tasks_is_the_callers_own(house: House, submit: Submit) -> None:
-    task = submit()
+@pytest.mark.parametrize("route", sorted(OWNERS_OF_WORKFLOWS))
+def test_a_workflow_by_role(workflows: tuple[House, int, int, int], route: Route) -> None:
+    house, workflow, _, _ = workflows
+    others = [house.as_("manager", OTHER_ALICE), house.as_("site-admin", BOB, sites=["north", "south"])]
+    assert [call(client, route, workflow).status_code for client in others] == [404, 404]
+    if only_reads(route):
+        readers = [house.as_("manager", MONA), house.as_("monitor", Identity(name="mo"))]
+        assert [call(client, route, workflow).status_code for client in readers] == [200, 200]
 
-    def listed(role: Role, identity: Identity) -> list[int]:
-        return [item["id"] for item in house.as_(role, identity).get("/tasks").json()["tasks"]]
 
-    assert listed("user", ALICE) == listed("operator", Identity(name="olga")) == [task]
-    assert listed("user", BOB) == listed("user", OTHER_ALICE) == []
+LISTS = {
+    "/tasks": "tasks",
+    "/workflows": "workflows",
+    "/grants": "grants",
+    "/notifications": "notifications",
+    "/usage?by=person&since=1": "rows",
+    "/failures": "failures",
+}
+
+
+@pytest.fixture(scope="module")
+def everybodys(template: Path) -> Iterator[tuple[House, list[int]]]:
+    """A house where each of three people, two of one VO, has a workflow, a task, a failure and a grant."""
+    for house in copied(template):
+        tasks = []
+        for person in (ALICE, BOB, OTHER_ALICE):
+            client = house.as_("user", person)
+            flow = {"name": "flow", "tasks": [{"name": "work", "command": ["true"]}]}
+            task = client.post("/workflows", json=flow).json()["tasks"][0]["id"]
+            run(house, task, 60, JobState.FAILED)
+            grant = {"kind": "task", "record": str(task), "person": "carol", "vo": ""}
+            assert client.post("/grants", json=grant).status_code == 200
+            receivers = {"notify": [{"url": "https://example.org/news"}]}
+            assert client.post("/notifications/test", json=receivers).status_code == 202
+            tasks.append(task)
+        yield house, tasks
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_has_what_the_role_sees(everybodys: tuple[House, list[int]], path: str) -> None:
+    house, _ = everybodys
+    olga = Identity(name="olga")
+    sizes = {
+        "user": house.as_("user", ALICE),
+        "site-admin": house.as_("site-admin", ALICE, sites=["north"]),
+        "manager": house.as_("manager", MONA),
+        "monitor": house.as_("monitor", olga),
+        "operator": house.as_("operator", olga),
+        "stranger": house.as_("user", olga),
+    }
+    lists = {who: client.get(path).json()[LISTS[path]] for who, client in sizes.items()}
+    # Failures of several people are one row.
+    found = {
+        who: sum(row["attempts"] if path == "/failures" else 1 for row in rows) for who, rows in lists.items()
+    }
+    assert found == {"user": 1, "site-admin": 1, "manager": 2, "monitor": 3, "operator": 3, "stranger": 0}
 
 
 def test_another_pilot_reaches_nothing_of_a_pilots_jobs(house: House, submit: Submit) -> None:
@@ -441,3 +522,91 @@ def test_a_token_is_looked_up_once_in_a_while(house: House, monkeypatch: pytest.
     house.now += KNOWN_FOR
     assert client.get("/tasks").status_code == 200
     assert len(looked_up) == 2
+
+
+def test_a_site_admin_changes_their_sites_alone(house: House) -> None:
+    """Drains, advertisements, breakers, tests and pilots, each at their site and at another one."""
+    submit_to(house.as_("user", ALICE))
+    number, _ = house.pilot()
+    other, _ = house.pilot(queue="south-queue")
+    identity = Identity(name="sally", vo="belle")
+    north, south = (house.as_("site-admin", identity, sites=[site]) for site in ("north", "south"))
+    both = house.as_("site-admin", identity, sites=["north", "south"])
+    drain = {"mode": "drain", "because": "new disks"}
+    for kind, name in (("site", "north"), ("queue", "north-queue"), ("storage", "north-disk")):
+        path = f"/restrictions/{kind}/{name}"
+        answer = south.put(path, json=drain)
+        assert (answer.status_code, answer.json()["detail"]) == (
+            403,
+            "this is at north, and you administer south",
+        )
+        assert south.delete(path).status_code == 403
+        assert [north.put(path, json=drain).status_code, both.delete(path).status_code] == [200, 200]
+        assert north.put(f"/restrictions/{kind}/nowhere", json=drain).status_code == 404
+    ad = {"ad": "[ Ready = true ]"}
+    assert south.put("/sites/north/ad", json=ad).status_code == 403
+    assert south.delete("/sites/north/ad").status_code == 403
+    assert [
+        north.put("/sites/north/ad", json=ad).status_code,
+        north.delete("/sites/north/ad").status_code,
+    ] == [
+        204,
+        204,
+    ]
+    for name in ("north-queue", "north-disk"):
+        assert south.post("/breakers/lift", json={"name": name}).status_code == 403
+        assert north.post("/breakers/lift", json={"name": name}).status_code == 200
+    assert south.post("/queues/north-queue/test").status_code == 403
+    assert north.post("/queues/north-queue/test").status_code in (200, 409)
+    for path in ("", "/explain", "/logs"):
+        assert south.get(f"/pilots/{number}{path}").status_code == 404
+        assert north.get(f"/pilots/{number}{path}").status_code == 200
+
+    def listed(client: TestClient, query: str = "") -> set[int]:
+        return {pilot["id"] for pilot in client.get(f"/pilots{query}").json()["pilots"]}
+
+    assert (number in listed(north), other in listed(north)) == (True, False)
+    assert (number in listed(both), other in listed(both)) == (True, True)
+    assert listed(north, "?queue=south-queue") == set()
+    assert north.get("/federation").json()["storages"][1]["options"] == {}
+
+
+def test_roles_that_lack_something_are_refused(operator: TestClient) -> None:
+    def refused(**fields: Any) -> Any:
+        answer = operator.post("/tokens", json={"name": "sally", **fields})
+        return answer.json()["detail"][0] if answer.status_code == 422 else answer.status_code
+
+    assert refused(role="manager")["field"] == "vo"
+    assert refused(role="site-admin")["field"] == "sites"
+    assert refused(role="user", sites=["north"])["field"] == "sites"
+    assert "nowhere, which is no site" in refused(role="site-admin", sites=["north", "nowhere"])["message"]
+    assert refused(role="dean")["field"] == "role"
+    assert refused(role="site-admin", sites=["north"]) == refused(role="manager", vo="atlas") == 201
+    (manager, admin) = operator.get("/tokens?limit=2").json()["tokens"]
+    assert (manager["role"], admin["role"], admin["sites"]) == ("manager", "site-admin", ["north"])
+
+
+def test_managers_and_monitors_read_files_of_others_and_change_none(house: House) -> None:
+    alice, mona, mo = (
+        house.as_("user", ALICE),
+        house.as_("manager", MONA),
+        house.as_("monitor", Identity(name="mo")),
+    )
+    foreign = house.as_("manager", OTHER_ALICE)
+    file = {"name": "a", "scope": "user.alice~atlas", "size": 1, "replicas": ["north-disk"]}
+    assert alice.post("/files", json={"files": [file]}).status_code == 200
+    dataset = {"dataset": "runs", "scope": "user.alice~atlas", "files": ["a"]}
+    assert alice.post("/datasets", json=dataset).status_code == 200
+    reading = (
+        "/files?scope=user.alice~atlas",
+        "/files/describe?file=user.alice~atlas:a",
+        "/datasets?scope=user.alice~atlas",
+        "/datasets/versions?dataset=user.alice~atlas:runs",
+        "/datasets/files?dataset=user.alice~atlas:runs",
+    )
+    for path in reading:
+        assert [client.get(path).status_code for client in (mona, mo, foreign)] == [200, 200, 403], path
+    for path, body in (("/files/forget", {"file": "user.alice~atlas:a"}), ("/datasets", dataset)):
+        assert [client.post(path, json=body).status_code for client in (mona, mo, foreign)] == [403] * 3, path
+    worlds = [client.get("/world").content for client in (house.as_("operator", MONA), mo)]
+    assert [b"auto_mkdir" in world for world in worlds] == [True, False], "a storage's options"

@@ -25,6 +25,7 @@ from pilotage.server.api.edge.rights import needed_rights
 from pilotage.server.api.sign_in import issuer_keys
 from pilotage.server.api.sign_in.issuer_files import Issuer, read_issuers
 from pilotage.server.api.sign_in.issuer_keys import IssuerKeys, fetch_keys
+from pilotage.server.api.sign_in.loader import issuers_of, refuse_unknown_sites
 from pilotage.server.api.sign_in.signed_tokens import SignedTokens
 from pilotage.server.web.sessions import token_of_session
 from tests.identity_provider import (
@@ -116,6 +117,7 @@ def test_a_caller_sees_who_they_are(house: House, provider: IdentityProvider) ->
         "group": "higgs",
         "vo_role": "",
         "role": "user",
+        "sites": [],
         "rights": ["read"],
         "expires": end + 30.0,
     }
@@ -496,6 +498,32 @@ def test_only_a_rule_that_names_the_role_makes_an_operator(house: House, provide
         assert door.client(sub="9", **{**olga, **claims}).get("/tokens").status_code == 403
 
 
+def test_a_rule_makes_managers_site_admins_and_monitors(house: House, provider: IdentityProvider) -> None:
+    rules = [
+        {"when": {"groups": "/atlas/heads"}, "vo": "atlas", "role": "manager"},
+        {"when": {"groups": "/north"}, "role": "site-admin", "sites": ["north"]},
+        {"when": {"groups": "/shift"}, "role": "monitor"},
+    ]
+    door = Door(house, provider, rules=rules)
+    whoami = {
+        group: door.client(sub=group[1:2], groups=[group]).get("/whoami").json()
+        for group in ("/atlas/heads", "/north", "/shift")
+    }
+    found = [
+        (caller["role"], caller["vo"], caller["sites"], len(caller["rights"])) for caller in whoami.values()
+    ]
+    assert found == [("manager", "atlas", [], 4), ("site-admin", "", ["north"], 4), ("monitor", "", [], 1)]
+
+
+def test_a_rule_with_an_unknown_site_stops_the_start(house: House, tmp_path: Path) -> None:
+    path = tmp_path / "issuers.yaml"
+    path.write_text(FILE.replace("vo: atlas", "role: site-admin\n    sites: [north, nowhere]"))
+    with pytest.raises(BadFile, match=r"issuers.yaml:\d+: .*nowhere, which is no site here"):
+        refuse_unknown_sites(path, issuers_of(path), house.store)
+    path.write_text(path.read_text().replace(", nowhere", ", south"))
+    refuse_unknown_sites(path, issuers_of(path), house.store)
+
+
 def test_a_claim_may_be_nested(house: House, provider: IdentityProvider) -> None:
     rule = {"when": {"realm_access.roles": "pilotage"}, "vo": "cms", "person": "{preferred_username}"}
     door = Door(house, provider, rules=[rule])
@@ -591,7 +619,14 @@ issuers:
     vo: atlas
 """
 FAULTS = {
-    "an unknown role": ("vo: atlas", "role: admin", "Input should be 'user' or 'operator'"),
+    "an unknown role": (
+        "vo: atlas",
+        "role: admin",
+        "Input should be 'user', 'manager', 'site-admin', 'monitor' or 'operator'",
+    ),
+    "a manager without a VO": ("vo: atlas", "role: manager", "vo: is empty"),
+    "a site admin without sites": ("vo: atlas", "role: site-admin", "sites: is empty"),
+    "a user with sites": ("vo: atlas", "sites: [north]", "sites: is for the role site-admin alone"),
     "an unknown field": ("vo: atlas", "vos: atlas", "is no field here"),
     "no condition": ("{groups: /atlas}", "{}", "at least 1 item"),
     "a condition of numbers": ("{groups: /atlas}", "{groups: 7}", "valid string"),
@@ -599,7 +634,10 @@ FAULTS = {
     "captures of a role": ("{groups: /atlas}", '{groups: "/{role}"}', "captures {role}"),
     "a VO twice": ("{groups: /atlas}", '{groups: "/{vo}"}', "vo: is given twice"),
     "half a brace": ("{groups: /atlas}", '{groups: "/{group"}', "brace without its partner"),
-    "operators by a pattern": ("vo: atlas", "role: operator", None),
+    **{
+        f"a {role} by a pattern": ("vo: atlas", f"role: {role}", None)
+        for role in ("manager", "site-admin", "monitor", "operator")
+    },
     "a person for all": ("vo: atlas", "person: ada", "names no claim in braces"),
     "an unfit VO": ("vo: atlas", "vo: 'a:b'", "has ~, =, :"),
     "http": ("https://idp", "http://idp", "is http"),
@@ -621,7 +659,7 @@ def test_a_fault_of_the_settings_has_its_line(tmp_path: Path, case: str) -> None
     assert read_issuers(path)[0].rules[0].vo == "atlas"
     changed_file = FILE.replace(old, new)
     if reason is None:
-        changed_file, reason = changed_file.replace("/atlas", '"/{vo}"'), "an operator needs a rule without"
+        changed_file, reason = changed_file.replace("/atlas", '"/{vo}"'), "has no {...} in `when`"
     path.write_text(changed_file)
     with pytest.raises(BadFile) as bad:
         read_issuers(path)

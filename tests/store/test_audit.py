@@ -10,8 +10,8 @@ from sqlalchemy import Connection, delete, func, select, update
 from pilotage.model.records.audit import LONGEST_TEXT, NewAuditRecord
 from pilotage.model.records.states import TaskState as T
 from pilotage.model.values.durations import DAY
-from pilotage.model.values.identity import Credential, Identity
-from pilotage.store import Act, AuditQuery, AuditSight, Description, Store, acting, note_act
+from pilotage.model.values.identity import Credential, Identity, Owners, WholeVo
+from pilotage.store import Act, AuditQuery, Description, Store, acting, note_act
 from pilotage.store.audit.chain import FORGOTTEN, LINKED
 from pilotage.store.audit.refusals import HOUR, MOST_ADDRESSES, MOST_READS, Refusals
 from pilotage.store.audit.table import audit_links as links
@@ -117,12 +117,12 @@ def test_people_see_what_they_did_and_what_was_done_to_theirs(store: Store) -> N
     add(store, 1, "submit", BOB)
     add(store, 1, "submit", Identity(name=ALICE.name, vo="belle"))
 
-    def seen(sight: AuditSight | None, **query: Any) -> list[str]:
+    def seen(sight: Owners, **query: Any) -> list[str]:
         return [record.verb for record in store.audit.page(AuditQuery(sight=sight, **query))]
 
-    alice = AuditSight(vo=ALICE.vo, name=ALICE.name)
+    alice = ALICE
     assert seen(alice) == ["read", "cancel", "cancel"]
-    assert seen(AuditSight(vo="belle")) == ["submit", "submit", "read"], "a whole VO"
+    assert seen(WholeVo("belle")) == ["submit", "submit", "read"], "a whole VO"
     assert len(seen(None)) == 5
     assert seen(None, person="bob", verb="submit") == ["submit"]
     (read, cancel, _) = store.audit.page(AuditQuery(sight=alice))

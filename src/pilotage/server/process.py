@@ -55,7 +55,7 @@ from pilotage.ports.presence import Presence
 from pilotage.server.api import create_app
 from pilotage.server.api.edge.connections import LimitedProtocol, allow_connections
 from pilotage.server.api.edge.pages import Pages
-from pilotage.server.api.sign_in.loader import issuers_of, signed_tokens
+from pilotage.server.api.sign_in.loader import issuers_of, refuse_unknown_sites, signed_tokens
 from pilotage.server.api_server import ApiServer
 from pilotage.server.service_manager import ServiceManager
 from pilotage.server.web import OneTimeCode, make_pages
@@ -172,6 +172,7 @@ def run(
                 federation_changes.load(store, federation, path, force=force)
         elif not store.version():
             log.warning("nothing runs here: %s", NoFederation())
+        refuse_unknown_sites(settings.issuers, issuers, store)
         _first_token(store, settings.home / "token")
         _run(store, settings, tuple(only) or LOOPS, listener, code, name, issuers)
     finally:

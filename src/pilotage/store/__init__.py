@@ -1,7 +1,7 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from pilotage.store.audit.acts import Act, Description
-from pilotage.store.audit.audit import AuditQuery, AuditSight
+from pilotage.store.audit.audit import AuditQuery
 from pilotage.store.audit.chain import AuditCheck
 from pilotage.store.commit.archive import ARCHIVE, Slice
 from pilotage.store.commit.deletion import FileVolume
@@ -80,7 +80,6 @@ __all__ = [
     "AttemptPage",
     "AuditCheck",
     "AuditQuery",
-    "AuditSight",
     "BadCursor",
     "BrowserSession",
     "DailyFailures",

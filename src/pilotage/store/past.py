@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from pilotage.model.records.federation import Federation
 from pilotage.model.rules import global_shares
 from pilotage.model.values.durations import DAY
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Owners
 from pilotage.store.database.engine import Database
 from pilotage.store.history.settled_numbers import SettledNumbers
 from pilotage.store.jobs import (
@@ -107,8 +107,8 @@ class Past:
         step = step_of(now - after)
         return self._database.read(lambda connection: share_hours.read(connection, after, step))
 
-    def failures(self, owner: Identity | None, after: float) -> FailureHistory:
-        """Return the failed attempts by day since a time: of one person, or of all if None."""
+    def failures(self, owner: Owners, after: float) -> FailureHistory:
+        """Return the failed attempts by day since a time."""
         return self._database.read(lambda connection: daily_failures.read(connection, owner, after))
 
     def attempts(self, after: int, most: int, since: float, until: float) -> AttemptPage:

@@ -4,7 +4,7 @@ Times in s since 1970 UTC, memory in MB, files in bytes. A missing record is Non
 ``limit`` items.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -255,9 +255,15 @@ class Queries:
         return [(row.id, JobState(row.state)) for row in rows]
 
     def pilots(
-        self, state: PilotState | None, queue: str | None, limit: int, empty: bool = False, after: str = ""
+        self,
+        state: PilotState | None,
+        queue: str | None,
+        limit: int,
+        empty: bool = False,
+        after: str = "",
+        queues: Collection[str] | None = None,
     ) -> ListPage[Pilot]:
-        """Return pilots in a state, of a queue, or all, newest first. Raises ``BadCursor``.
+        """Return pilots in a state, of a queue, of some queues, or all, newest first. Raises ``BadCursor``.
 
         Pilots in a state are ordered by when they entered it. ``empty`` selects pilots that ended without
         ever having a job, or that lack something that they were submitted for (P12).
@@ -265,6 +271,7 @@ class Queries:
         in_state = ListOrder(name="since", id=_p.id, key=_p.since)
         order = ListOrder(name="newest", id=_p.id) if state is None or queue is not None else in_state
         conditions = [] if queue is None else [_p.queue == queue]
+        conditions += [] if queues is None else [_p.queue.in_(queues)]
         if empty:
             called = _p.heartbeat.is_not(None) & (_p.matched == 0)
             conditions.append(called & ~is_state(pilots, *LIVE_PILOTS) | (_p.lacks != ""))
@@ -278,7 +285,7 @@ class Queries:
             if empty:
                 counts = job_counts.of_query(connection, counting, PilotState)
             else:
-                names = None if queue is None else [queue]
+                names = queues if queue is None else [queue] if queues is None or queue in queues else []
                 counted = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE, names)
                 counts = job_counts.summed(counted, PilotState)
             rows, following = order.read(connection, query, limit)

@@ -12,7 +12,7 @@ from pilotage.model.records.federation import Federation
 from pilotage.model.records.measurements import COMMITS, MEASURES
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Identity, UnfitName
 from pilotage.store import schema
 from pilotage.store.audit.acts import facts_of, has_changed
 from pilotage.store.audit.audit import Audit
@@ -346,6 +346,20 @@ class Store:
     def declared_federation(self) -> Federation:
         """Return the current federation without restrictions. Raises ``NoFederation``."""
         return self.database.read(self.federations.in_force).declared
+
+    def refuse_unknown_sites(self, names: Collection[str]) -> None:
+        """Raise ``UnfitName`` unless the federation has the sites of these names."""
+        if names and (unknown := sorted(frozenset(names) - self._site_names())):
+            raise UnfitName("sites", f"has {unknown[0]}, which is no site here; `pilotage sites` lists them")
+
+    def _site_names(self) -> frozenset[str]:
+        try:
+            federation = self.declared_federation()
+        except NoFederation:
+            return frozenset()
+        return frozenset(
+            {site.name for site in federation.sites} | {queue.site for queue in federation.queues}
+        )
 
     def restrictions(self) -> tuple[Restriction, ...]:
         """Return what operators drain or have closed. Raises ``NoFederation``."""

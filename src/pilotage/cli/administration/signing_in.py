@@ -77,6 +77,7 @@ def whoami(json_output: Json = False) -> None:
 def _described(caller: Any) -> str:
     parts = [caller["name"]]
     parts += [f"{word} {caller[field]}" for word, field in _WORDS.items() if caller[field]]
+    parts += [f"of {', '.join(caller['sites'])}"] if caller.get("sites") else []
     rights = caller["rights"]
     if len(rights) < _ALL_RIGHTS:
         parts.append(f"with a token to {' and '.join(rights) or 'do nothing'} only")

@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from enum import StrEnum
 from functools import partial
@@ -37,9 +37,12 @@ To = Annotated[Path | None, typer.Option("--to", help="Write it into this file, 
 
 
 class Role(StrEnum):
-    """Roles of tokens: users have their own tasks, operators everything, sites their advertisement."""
+    """Roles of tokens."""
 
     USER = "user"
+    MANAGER = "manager"
+    SITE_ADMIN = "site-admin"
+    MONITOR = "monitor"
     OPERATOR = "operator"
     SITE = "site"
 
@@ -51,6 +54,9 @@ def create(
     vo: Annotated[str, typer.Option(help="The bearer's virtual organisation.")] = "",
     group: Annotated[str, typer.Option(help="The bearer's group in it.")] = "",
     vo_role: Annotated[str, typer.Option(help="The bearer's role in it.")] = "",
+    sites: Annotated[
+        list[str] | None, typer.Option("--site", help="A site of a site admin's; repeat it for more.")
+    ] = None,
     expires: Annotated[
         float, typer.Option(min=0, max=36_500, help="Days until it expires; 0 for never.")
     ] = 365.0,
@@ -67,7 +73,7 @@ def create(
         raise BadInput("--name is empty; say who bears the token")
     seconds = expires * 86400 or None
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
-    make = partial(_make_token, role, identity, seconds, purpose)
+    make = partial(_make_token, role, identity, seconds, purpose, sites or [])
     _give(make, to, f"the token of {name}, a {role.value}'s", json_output)
 
 
@@ -106,12 +112,16 @@ def _refuse_no_id(token: str) -> None:
         raise BadInput(f"{token} names no token; pilotage token list names them")
 
 
-def _make_token(role: Role, identity: dict[str, str], seconds: float | None, purpose: str) -> str:
+def _make_token(
+    role: Role, identity: dict[str, str], seconds: float | None, purpose: str, sites: Sequence[str]
+) -> str:
     config = settings()
     if has_store(config.store):
-        return _make_in_store(config, role, identity, seconds, purpose)
+        return _make_in_store(config, role, identity, seconds, purpose, sites)
     with connect(config) as client:
-        return client.make_token(**identity, role=role.value, expires_in=seconds, purpose=purpose)
+        return client.make_token(
+            **identity, role=role.value, expires_in=seconds, purpose=purpose, sites=sites
+        )
 
 
 def _write_private(file: Path, make: Callable[[], str]) -> None:
@@ -180,17 +190,26 @@ def revoke(
 
 
 def _make_in_store(
-    settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None, purpose: str
+    settings: "Settings",
+    role: Role,
+    identity: dict[str, str],
+    seconds: float | None,
+    purpose: str,
+    sites: Sequence[str],
 ) -> str:
     from pilotage.model.values.identity import Credential, Identity, UnfitName
     from pilotage.store import Store
     from pilotage.store.audit.commands import commanded
 
     expires = None if seconds is None else time.time() + seconds
-    credential = Credential(role=role.value, identity=Identity(**identity), expires=expires)
+    credential = Credential(
+        role=role.value, identity=Identity(**identity), expires=expires, sites=frozenset(sites)
+    )
     with using_store(settings.store), closing(Store.open(settings.store)) as store:
         try:
+            store.refuse_unknown_sites(credential.sites)
             with commanded(store, "make token", f"person {identity['name']}", role=role.value):
                 return store.tokens.create(credential, purpose)
         except UnfitName as error:
-            raise BadInput(f"--{error.field.replace('_', '-')} {error}") from error
+            option = error.field.replace("_", "-").removesuffix("s")
+            raise BadInput(f"--{option} {error}") from error

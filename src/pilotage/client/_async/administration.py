@@ -104,10 +104,11 @@ class AsyncAdministration(AsyncApi):
         vo_role: str = "",
         expires_in: float | None = None,
         purpose: str = "",
+        sites: Sequence[str] = (),
     ) -> str:
-        """Make a token, of the role user, operator or site, and return it. It expires after s, or never."""
+        """Make a token of a role, such as user or operator, and return it. It expires after s, or never."""
         who = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
-        body = {**who, "expires_in": expires_in, "purpose": purpose}
+        body = {**who, "expires_in": expires_in, "purpose": purpose, "sites": [*sites]}
         return str((await self._posted("/tokens", {"token": str}, None, body, needs=["token"]))["token"])
 
     async def rotate_token(self, token: str, *, overlap: float = 86_400.0) -> str:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from pilotage.store import NoFederation, Store, WorkCounts, WorkNow, WorkSample
+from pilotage.store import NoFederation, Store, WorkCounts, WorkNow, WorkOf, WorkSample
 from pilotage.store.jobs.work_quarters import QUARTER
 
 _NONE = WorkNow(0, 0)
@@ -34,30 +34,29 @@ class WorkRecorder:
 
 
 def _samples(now: WorkCounts, before: WorkCounts, sites: Mapping[str, str]) -> Iterator[WorkSample]:
-    """Yield samples of all work, of sites, persons and tasks. Those without running or finished jobs are left
-    out."""
-    site_counts: defaultdict[str, WorkNow] = defaultdict(lambda: _NONE)
-    person_counts: defaultdict[str, WorkNow] = defaultdict(lambda: _NONE)
+    """Yield samples of all work, of sites, VOs, persons and tasks. Those without running or finished jobs are
+    left out."""
+    counts: defaultdict[tuple[WorkOf, str], WorkNow] = defaultdict(lambda: _NONE)
     queue_counts = {queue: _since(count, before.queues.get(queue)) for queue, count in now.queues.items()}
     task_counts = {number: _since(count, before.tasks.get(number)) for number, count in now.tasks.items()}
     whole = _NONE
     for queue, count in queue_counts.items():
         whole = _sum(whole, count)
         if site := sites.get(queue):
-            site_counts[site] = _sum(site_counts[site], count)
+            counts["site", site] = _sum(counts["site", site], count)
     for number, count in task_counts.items():
-        person = ":".join(now.owners[number])
-        person_counts[person] = _sum(person_counts[person], count)
+        vo, owner = now.owners[number]
+        of_task: tuple[tuple[WorkOf, str], ...] = (
+            ("vo", vo),
+            ("person", f"{vo}:{owner}"),
+            ("task", str(number)),
+        )
+        for key in of_task:
+            counts[key] = _sum(counts[key], count)
     yield WorkSample(kind="all", running=whole.running, done=whole.done)
-    for site, count in site_counts.items():
+    for (kind, name), count in counts.items():
         if any(count):
-            yield WorkSample(kind="site", name=site, running=count.running, done=count.done)
-    for person, count in person_counts.items():
-        if any(count):
-            yield WorkSample(kind="person", name=person, running=count.running, done=count.done)
-    for number, count in task_counts.items():
-        if any(count):
-            yield WorkSample(kind="task", name=str(number), running=count.running, done=count.done)
+            yield WorkSample(kind=kind, name=name, running=count.running, done=count.done)
 
 
 def _since(count: WorkNow, before: WorkNow | None) -> WorkNow:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Owners, includes
 from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import DESCRIBED
 
@@ -279,13 +279,14 @@ def each_opens(
     return Tripped(batches, batches, last, last.time, last.time + open_for(batches - 1))
 
 
-def seen_by(breakers: Iterable[CircuitBreaker], person: Identity | None) -> tuple[CircuitBreaker, ...]:
-    """Return the breakers that concern a person's work, without errors of others' payloads; None: all."""
-    if person is None:
+def seen_by(breakers: Iterable[CircuitBreaker], owners: Owners) -> tuple[CircuitBreaker, ...]:
+    """Return the breakers that concern work of some owners, without errors of others' payloads."""
+    if owners is None:
         return tuple(breakers)
-    owner = (person.vo, person.name)
     return tuple(
-        without_payload_error(breaker) for breaker in breakers if breaker.whose[:2] in (owner, EVERYBODY[:2])
+        without_payload_error(breaker)
+        for breaker in breakers
+        if breaker.whose == EVERYBODY or includes(owners, breaker.whose[1], breaker.whose[0])
     )
 
 

@@ -1,5 +1,6 @@
 """Identities of people and programs: one type from the token to the query."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
@@ -8,7 +9,13 @@ from pydantic_core import PydanticCustomError
 
 from pilotage.model.values.types import DESCRIBED
 
-Role = Literal["user", "pilot", "operator", "enrolment", "enrolled", "site"]
+PersonRole = Literal["user", "manager", "site-admin", "monitor", "operator"]
+"""What a person may do. A manager is a user who steers the work of their VO, a site admin one who steers some
+sites. A monitor reads what an operator reads, and changes nothing."""
+
+PERSON_ROLES: tuple[PersonRole, ...] = get_args(PersonRole)
+
+Role = Literal[PersonRole, "pilot", "enrolment", "enrolled", "site"]
 """A pilot's order carries an ``enrolment``. The agent exchanges it once for the pilot's own credential,
 and then it is ``enrolled``. A ``site`` has its name, and may send its advertisement (M2)."""
 
@@ -42,15 +49,36 @@ class Identity:
         return f"{self.vo}:{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class WholeVo:
+    """All people of a virtual organisation."""
+
+    vo: str
+
+
+Owners = Identity | WholeVo | None
+"""Owners of records: one person, all of a VO, or everybody (None)."""
+
+
+def includes(owners: Owners, name: str, vo: str) -> bool:
+    """Return whether the person of this name and VO is one of some owners."""
+    if isinstance(owners, Identity):
+        return (owners.name, owners.vo) == (name, vo)
+    return owners is None or owners.vo == vo
+
+
+MOST_SITES = 1000
+"""Most sites of a site admin."""
+
 UNFIT = "has ~, =, :, an invisible character, or a blank at an end; leave it out"
 
 
 class UnfitName(ValueError):
     """A name of a person, VO, group or role that could pass for another, or for two. ``field`` names it."""
 
-    def __init__(self, field: str) -> None:
+    def __init__(self, field: str, reason: str = UNFIT) -> None:
         self.field = field
-        super().__init__(UNFIT)
+        super().__init__(reason)
 
 
 def refuse_unfit_names(identity: Identity) -> None:
@@ -105,3 +133,22 @@ class Credential:
     """When it expires, in s since 1970; none: never."""
     rights: frozenset[Right] | None = None
     """What its token allows of what its role may do; none: all."""
+    sites: frozenset[str] = frozenset()
+    """The sites of a site admin."""
+
+
+def refuse_unfit(credential: Credential) -> None:
+    """Raise ``UnfitName`` unless its names are unmistakable, and it has what its role needs."""
+    if credential.role != "site":  # a site's is the name of one that is declared
+        refuse_unfit_names(credential.identity)
+    refuse_unfit_role(credential.role, credential.identity.vo, credential.sites)
+
+
+def refuse_unfit_role(role: Role, vo: str, sites: Collection[str]) -> None:
+    """Raise ``UnfitName`` unless a manager has a VO, and site admins have sites, and no other role."""
+    if role == "manager" and not vo:
+        raise UnfitName("vo", "is empty; give the VO that the manager is for")
+    if role == "site-admin" and not sites:
+        raise UnfitName("sites", "is empty; give the sites of the site admin")
+    if role != "site-admin" and sites:
+        raise UnfitName("sites", "is for the role site-admin alone")

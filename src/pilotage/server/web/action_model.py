@@ -98,6 +98,8 @@ class PageAction(Generic[_Of]):
     find: Callable[[Visit], _Of]
     show: Callable[[Visit, _Of, str], ActionPreview]
     do: Callable[[Visit, _Of], int | None]
+    site: Callable[[Visit], str | None] = lambda _: None
+    """The site whose admin may do it too."""
 
     def routes(self, path: str) -> Sequence[Route]:
         """Return the routes that look and that act."""
@@ -105,7 +107,7 @@ class PageAction(Generic[_Of]):
 
     def _subject(self, visit: Visit) -> _Of:
         if self.verb.is_for_operators:
-            visit.for_operators(self.verb.name)
+            visit.for_operators(self.verb.name, self.site(visit))
         return self.find(visit)
 
     def _look(self, visit: Visit) -> Page:

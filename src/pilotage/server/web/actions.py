@@ -16,10 +16,11 @@ from pilotage.flow.calls.work.changes import Wanted
 from pilotage.flow.errors import NotNow
 from pilotage.model.circuit_breakers.breaker import Kind
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState, TaskState
+from pilotage.model.rules.places import is_at, site_of
 from pilotage.model.rules.plain_states import task_clause
 from pilotage.model.rules.verbs import FINISH, LIFT, OF_TASKS, OF_WORK, RETRY, SET, Verb
 from pilotage.model.values.phrases import plural
-from pilotage.server.api.edge.access import actor
+from pilotage.server.api.edge.access import actor, sites_of
 from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.api.work.jobs import steerable_job
 from pilotage.server.api.work.tasks import steerable_task
@@ -190,19 +191,31 @@ def _lifting(visit: Visit, subject: ActionSubject, _: str) -> ActionPreview:
 
 def _lift(visit: Visit, _: ActionSubject) -> None:
     query = values(visit, LiftQuery)
-    circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind)
+    circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind, sites_of(visit.caller))
+
+
+def _site_of_breakers(visit: Visit) -> str | None:
+    """Return the site of a queue or storage; of a node or server one of the caller's, for they lift there."""
+    declared = site_of(visit.store.declared_federation(), values(visit, LiftQuery).name)
+    return declared or next(iter(visit.caller.sites), None)
 
 
 def _breakers(visit: Visit, query: LiftQuery) -> list[ShownBreaker]:
-    tripped = circuit_breakers.tripped(visit.runtime)
+    tripped, federation = circuit_breakers.tripped(visit.runtime), visit.store.declared_federation()
+    sites = sites_of(visit.caller)
     chosen = [
-        breaker for breaker in tripped if query.name in breaker.names and query.kind in (None, breaker.kind)
+        breaker
+        for breaker in tripped
+        if query.name in breaker.names
+        and query.kind in (None, breaker.kind)
+        and (sites is None or is_at(breaker, federation, sites))
     ]
     return [breaker_view(breaker, visit.now) for breaker in chosen]
 
 
 def _routes() -> Iterator[Route]:
-    yield from PageAction(verb=LIFT, find=_of_breakers, show=_lifting, do=_lift).routes("/breakers/lift")
+    lifting = PageAction(verb=LIFT, find=_of_breakers, show=_lifting, do=_lift, site=_site_of_breakers)
+    yield from lifting.routes("/breakers/lift")
     for verb in OF_WORK:
         show, do = partial(_changing if verb in (RETRY, SET) else _steering, verb), partial(_do, verb)
         of_task = PageAction(verb=verb, find=_of_task, show=show, do=do)

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from pilotage.flow.runtime import Runtime
 from pilotage.identity_providers import ProviderAway
-from pilotage.model.values.identity import RIGHTS, Credential
+from pilotage.model.values.identity import PERSON_ROLES, RIGHTS, Credential
 from pilotage.server.api.edge.access import LONGEST_TOKEN, KnownTokens, TokenRefused, is_loopback
 from pilotage.server.api.edge.audit_trail import note_refusal
 from pilotage.server.web import rendering
@@ -69,7 +69,7 @@ class Door:
             return self._page(after, "this form came from another site", 403)
         token = form.get("token", "").strip()
         credential = await _tokens(request).find(token) if 0 < len(token) <= LONGEST_TOKEN else None
-        if credential is None or credential.role not in ("user", "operator"):
+        if credential is None or credential.role not in PERSON_ROLES:
             return self._refused(request, after)
         answer = RedirectResponse(after, 303)
         try:
@@ -155,7 +155,7 @@ class Door:
 
 def _with_all_rights(credential: Credential | None) -> Credential:
     """Return the credential of a new session. Raises ``TokenRefused`` for a limited one: pages do it all."""
-    if credential is None or credential.role not in ("user", "operator"):
+    if credential is None or credential.role not in PERSON_ROLES:
         raise TokenRefused(403, "the server accepts no token of this provider")
     if credential.rights is not None and credential.rights != frozenset(RIGHTS):
         raise TokenRefused(403, "pages need a token with all four rights, and the provider gave fewer")

@@ -17,7 +17,7 @@ from pilotage.model.values.durations import end_of
 from pilotage.model.values.identity import IdentityName
 from pilotage.model.values.phrases import moment
 from pilotage.server.api.data.datasets import changeable
-from pilotage.server.api.edge.access import grounds_of, may_see
+from pilotage.server.api.edge.access import grounds_of, may_change
 from pilotage.server.api.work.grants import GrantSubject, NewGrant, given, revoked
 from pilotage.server.api.work.tasks import steerable_task
 from pilotage.server.api.work.workflows import steerable_workflow
@@ -82,7 +82,7 @@ class ShownReader:
 
 def readers(visit: Visit, task: TaskDetails) -> list[ShownReader]:
     """Return who may read a task besides its owner, for those who may revoke it."""
-    if not may_see(visit.caller, task.owner, task.vo):
+    if not may_change(visit.caller, task.owner, task.vo):
         return []
     return shown(visit.store.grants.of(*grounds_of(task.id, task.workflow)))
 

@@ -14,7 +14,8 @@ from starlette.routing import Route
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import LARGEST_ID
-from pilotage.server.api.edge.access import KnownTokens, bearer_of
+from pilotage.server.api.edge.access import KnownTokens, bearer_of, sees_all
+from pilotage.server.api.places.pilots import visible_pilot
 from pilotage.server.api.work.event_hub import EventFilter, EventHub, frame
 from pilotage.server.api.work.events import EventStream
 from pilotage.server.api.work.jobs import visible_job
@@ -58,8 +59,10 @@ def _refuse_unseen(runtime: Runtime, caller: Credential, query: LiveQuery) -> No
         visible_task(runtime.store, caller, task)
     if query.job:
         visible_job(runtime.store, caller, query.job)
-    if query.pilot and caller.role != "operator":
+    if query.pilot and not (sees_all(caller) or caller.sites):
         raise HTTPException(403, "only operators see pilots")
+    if query.pilot:
+        visible_pilot(runtime, caller, query.pilot)
 
 
 def _is_known(request: Request) -> Callable[[], Awaitable[bool]]:

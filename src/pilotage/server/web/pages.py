@@ -18,8 +18,8 @@ from starlette.routing import Route
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.verbs import VERBS
-from pilotage.model.values.identity import Credential, Identity
-from pilotage.server.api.edge.access import bearer_of, note_records, owner_seen
+from pilotage.model.values.identity import PERSON_ROLES, Credential, Identity, Owners
+from pilotage.server.api.edge.access import bearer_of, note_records, owner_seen, sees_all, sight_of
 from pilotage.server.api.edge.answers import misread
 from pilotage.server.api.edge.faults import REFUSALS, refusal
 from pilotage.server.api.edge.measured_routes import measured
@@ -59,18 +59,35 @@ class Visit:
         return self.runtime.clock()
 
     @property
-    def owner(self) -> Identity | None:
-        """The owner of the records that are shown: the person; None for an operator, who sees everybody's."""
+    def owner(self) -> Owners:
+        """The owners of the records that are shown."""
         return owner_seen(self.caller)
 
     @property
     def is_operator(self) -> bool:
-        """Whether everybody's records are shown."""
+        """Whether the caller may do what operators do."""
         return self.caller.role == "operator"
 
-    def for_operators(self, action: str) -> None:
-        """Raise a 403 for other people than operators: only operators ``action``, such as ``see pilots``."""
-        if not self.is_operator:
+    @property
+    def sees_all(self) -> bool:
+        """Whether everybody's records are shown."""
+        return sees_all(self.caller)
+
+    @property
+    def sees_others(self) -> bool:
+        """Whether records of several people are shown."""
+        return not isinstance(sight_of(self.caller), Identity)
+
+    def administers(self, site: str | None) -> bool:
+        """Return whether the caller may change what is at a site: as an operator, or its admin."""
+        return self.is_operator or site in self.caller.sites
+
+    def for_operators(self, action: str, site: str | None = None) -> None:
+        """Raise a 403 for other people than operators: only operators ``action``, such as ``see pilots``.
+
+        Monitors see what operators see. The admin of a ``site`` does what is at it.
+        """
+        if not (self.administers(site) or (self.sees_all and self.request.method == "GET")):
             raise HTTPException(403, f"only operators {action}")
 
     @property
@@ -246,6 +263,8 @@ async def _visit(function: View, request: Request) -> Response:
         return refuse(request, 401, "please sign in")
     visit = visit_of(request, credential)
     if request.method == "POST":
+        if credential.role == "monitor" and not request.url.path.startswith("/sessions/"):
+            raise HTTPException(403, "you are a monitor: you see everything, and change nothing")
         visit = replace(visit, form=await _form(request))
     return await run_in_threadpool(measured(_drawn), function, visit)
 
@@ -262,7 +281,7 @@ async def caller_of(request: Request) -> Credential | None:
     note_records(request)
     token = bearer_of(request.headers.get("authorization", ""))
     credential: Credential | None = await request.app.state.tokens.examine(token) if token else None
-    return credential if credential and credential.role in ("user", "operator") else None
+    return credential if credential and credential.role in PERSON_ROLES else None
 
 
 async def _form(request: Request) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from pilotage.explain.restrictions import CLOSE, DRAIN, describe_remains
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls.places import restrictions
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
+from pilotage.model.rules.places import site_of
 from pilotage.model.rules.verbs import OPEN, VERBS
 from pilotage.model.values.durations import end_of
 from pilotage.server.api.edge.access import actor
@@ -30,8 +31,8 @@ def address_of(kind: RestrictedKind, name: str) -> str:
 
 
 def verbs(visit: Visit, kind: RestrictedKind, name: str) -> list[ActionLink]:
-    """Return what an operator can do about a place now; nothing for other people."""
-    if not visit.is_operator:
+    """Return what an operator or its site's admin can do about a place now; nothing for other people."""
+    if not visit.administers(_site(kind, name, visit)):
         return []
     in_force = {restriction.mode for restriction in _in_force(visit, kind, name)}
     possible = [*(mode for mode in _MODES if mode not in in_force), *(["open"] if in_force else [])]
@@ -39,6 +40,14 @@ def verbs(visit: Visit, kind: RestrictedKind, name: str) -> list[ActionLink]:
         ActionLink(label=f"{VERBS[verb].label} …", address=f"{address_of(kind, name)}/{verb}")
         for verb in possible
     ]
+
+
+def _site(kind: RestrictedKind, name: str, visit: Visit) -> str | None:
+    return site_of(visit.store.declared_federation(), name, kind)
+
+
+def _site_of_path(kind: RestrictedKind, visit: Visit) -> str | None:
+    return _site(kind, str(visit.request.path_params["name"]), visit)
 
 
 def _in_force(visit: Visit, kind: RestrictedKind, name: str) -> list[Restriction]:
@@ -145,11 +154,13 @@ def _now(visit: Visit, kind: RestrictedKind, name: str) -> list[str]:
 
 def _routes() -> Iterator[Route]:
     for kind in SECTIONS:
-        path, find = f"/{kind}s/{{name}}", partial(_place, kind)
+        path, find, site = f"/{kind}s/{{name}}", partial(_place, kind), partial(_site_of_path, kind)
         for mode in _MODES:
             show, do = partial(_restricting, mode), partial(_restrict, mode)
-            yield from PageAction(verb=VERBS[mode], find=find, show=show, do=do).routes(f"{path}/{mode}")
-        yield from PageAction(verb=OPEN, find=find, show=_opening, do=_open).routes(f"{path}/open")
+            restricting = PageAction(verb=VERBS[mode], find=find, show=show, do=do, site=site)
+            yield from restricting.routes(f"{path}/{mode}")
+        opening = PageAction(verb=OPEN, find=find, show=_opening, do=_open, site=site)
+        yield from opening.routes(f"{path}/open")
 
 
 ROUTES = tuple(_routes())

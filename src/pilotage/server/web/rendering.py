@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
@@ -19,6 +19,8 @@ from pilotage.server.web import drawing
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from pilotage.server.web.pages import Visit
+
 
 Sections = Mapping[str, str]
 """Addresses of sections by their names."""
@@ -26,15 +28,17 @@ Sections = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """A menu of the page: sections that all people have, and those that only operators have."""
+    """A menu of the page: sections that all people have, and those for operators and site admins."""
 
     label: str
     everybody: Sections
     operators: Sections
+    site_admins: Sections = field(default_factory=dict)
 
-    def sections(self, is_operator: bool) -> Sections:
+    def sections(self, visit: "Visit") -> Sections:
         """Return what a person has of it."""
-        return {**self.everybody, **(self.operators if is_operator else {})}
+        more = self.operators if visit.sees_all else self.site_admins if visit.caller.sites else {}
+        return {**self.everybody, **more}
 
 
 MENUS = (
@@ -53,6 +57,7 @@ MENUS = (
         label="Places",
         everybody={"Sites": "/sites", "Queues": "/queues", "Storages": "/storages"},
         operators={"Pilots": "/pilots", "Transfers": "/transfers"},
+        site_admins={"Pilots": "/pilots"},
     ),
     Menu(
         label="Administration",

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, or_, 
 
 from pilotage.model.records.audit import AuditRecord, NewAuditRecord
 from pilotage.model.values.durations import DAY
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Identity, Owners
 from pilotage.store.audit import chain, table
 from pilotage.store.audit.acts import Act
 from pilotage.store.audit.chain import FORGOTTEN, AuditCheck, number
@@ -17,6 +17,7 @@ from pilotage.store.audit.refusals import HOUR, MOST_READS, Memory, Refusals
 from pilotage.store.audit.table import COLUMNS, SEQUENCE, audit_links, audit_records, record_of
 from pilotage.store.commit.archive import ARCHIVE
 from pilotage.store.database import bulk
+from pilotage.store.database.columns import is_of
 from pilotage.store.database.engine import Database
 from pilotage.store.database.keyset import ListPage, cut, numbered
 from pilotage.store.database.rows import raw_rows
@@ -37,21 +38,10 @@ _DELETE_LINKS = delete(audit_links).where(_l.record < bindparam("up_to"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditSight:
-    """The records that a caller may see: those by these people, or about their records.
-
-    Without a name, all people of the VO.
-    """
-
-    vo: str
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """Which records are listed: what the caller may see (``sight``; None: all), and what they look for."""
+    """Which records are listed: what the caller may see (``sight``), and what they look for."""
 
-    sight: AuditSight | None = None
+    sight: Owners = None
     person: str = ""
     verb: str = ""
     record: str = ""
@@ -68,9 +58,8 @@ class AuditQuery:
         conditions += [_r.time >= self.since] if self.since else []
         conditions += [_r.time < self.until] if self.until < float("inf") else []
         if self.sight is not None:
-            conditions.append(
-                or_(_is_of(self.sight, "person", "vo"), _is_of(self.sight, "owner", "owner_vo"))
-            )
+            by_them = and_(*is_of(self.sight, _r.person, _r.vo))
+            conditions.append(or_(by_them, and_(*is_of(self.sight, _r.owner, _r.owner_vo))))
         if self.after:
             position = numbered(self.after)
             conditions.append(_r.id > position if self.oldest_first else _r.id < position)
@@ -82,11 +71,6 @@ class AuditQuery:
         if self.sight is None or (record.vo, record.person) == (self.sight.vo, name):
             return record
         return replace(record, token="", address="")
-
-
-def _is_of(sight: AuditSight, name: str, vo: str) -> ColumnElement[bool]:
-    in_vo = _r[vo] == sight.vo
-    return and_(in_vo, _r[name] == sight.name) if sight.name else in_vo
 
 
 class Audit:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.records.states import State
+from pilotage.model.values.identity import Owners, WholeVo
 from pilotage.store.database.dialects import Dialect, Worded
 
 LATER = "later"
@@ -46,6 +47,15 @@ def text_column(name: str) -> Column[str]:
 def owner_columns() -> list[Column[Any]]:
     """Return the columns of an ``Identity``. Plain names would look like the record's own."""
     return [text_column("owner"), text_column("vo"), text_column("group"), text_column("vo_role")]
+
+
+def is_of(owners: Owners, name: ColumnElement[str], vo: ColumnElement[str]) -> list[ColumnElement[bool]]:
+    """Return the conditions that a row belongs to some owners, by the columns of its owner's name and VO."""
+    if owners is None:
+        return []
+    if isinstance(owners, WholeVo):
+        return [vo == owners.vo]
+    return [name == owners.name, vo == owners.vo]
 
 
 class any_of(Worded):  # noqa: N801 -- reads as a function in a query

@@ -39,8 +39,8 @@ registrations = Table(
     Column("rows", Integer, nullable=False),
 )
 
-OF_USERS = "user:"
-"""The beginning of names of people who are no operators, as events name them."""
+OF_USERS = ("user:", "manager:")
+"""The beginnings of names of people who are no operators, as events name them."""
 
 _ROWS = select(registrations.c.rows).where(registrations.c.actor == bindparam("of"))
 

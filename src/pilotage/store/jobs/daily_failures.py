@@ -12,10 +12,10 @@ from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, de
 
 from pilotage.model.records.measurements import FAILED_ATTEMPTS
 from pilotage.model.values.durations import DAY
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Owners
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database import bulk
-from pilotage.store.database.columns import metadata
+from pilotage.store.database.columns import is_of, metadata
 from pilotage.store.database.measurements import Sums
 from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.tasks.table import tasks
@@ -61,14 +61,12 @@ _READ = (
     .order_by(_attempts.desc(), _f.day.desc(), _f.queue, _f.error)
     .limit(MOST_READ)
 )
-_READ_OWN = _READ.where(*_IS_OWN)
 _DAYS = (
     select(_f.day, func.sum(_f.attempts))
     .where(_f.day >= bindparam("after"))
     .group_by(_f.day)
     .order_by(_f.day)
 )
-_OWN_DAYS = _DAYS.where(*_IS_OWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +144,11 @@ def forget(connection: Connection, before: float) -> None:
     connection.execute(_OLD, {"before": int(before // DAY)})
 
 
-def read(connection: Connection, owner: Identity | None, after: float) -> FailureHistory:
-    """Return the failures since the day of a time (s since 1970 UTC): of one person, or of all if None."""
-    values: dict[str, object] = {"after": int(after // DAY)}
-    values |= {} if owner is None else {"its_vo": owner.vo, "its_owner": owner.name}
-    rows = raw_rows(connection, _READ if owner is None else _READ_OWN, **values)
-    days = raw_rows(connection, _DAYS if owner is None else _OWN_DAYS, **values)
+def read(connection: Connection, owner: Owners, after: float) -> FailureHistory:
+    """Return the failures of some owners since the day of a time (s since 1970 UTC)."""
+    conditions, values = is_of(owner, _f.owner, _f.vo), {"after": int(after // DAY)}
+    rows = connection.execute(_READ.where(*conditions), values).all()
+    days = connection.execute(_DAYS.where(*conditions), values).all()
     failures = sorted(
         (
             DailyFailures(time=day * DAY, queue=queue, error=error, attempts=int(attempts), example=example)

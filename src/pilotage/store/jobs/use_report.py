@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from pilotage.model.records.use import CULPRITS, LOSSES, UseBy
 from pilotage.model.values.durations import DAY
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Owners
 from pilotage.model.values.types import DESCRIBED
+from pilotage.store.database.columns import is_of
 from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.jobs.daily_use import PARTS, PEAK, daily_task_use, daily_use
 from pilotage.store.tasks.table import tasks
@@ -124,10 +125,10 @@ class UseReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseQuery:
-    """What to report: of one person, or of all if ``owner`` is None. Days begin at these times in s since
+    """What to report, and whose. Days begin at these times in s since
     1970 UTC, ``until`` is the last one."""
 
-    owner: Identity | None
+    owner: Owners
     since: float
     until: float
     by: tuple[UseBy, ...]
@@ -140,8 +141,7 @@ def read(connection: Connection, query: UseQuery) -> UseReport:
     c = (daily_task_use if "task" in query.by else daily_use).c
     first, last = int(query.since // DAY), int(query.until // DAY)
     conditions: list[ColumnElement[bool]] = [c.day >= first, c.day <= last]
-    if query.owner is not None:
-        conditions += [c.vo == query.owner.vo, c.owner == query.owner.name]
+    conditions += is_of(query.owner, c.owner, c.vo)
     sums = [(func.max if part == PEAK else func.sum)(c[part]).label(part) for part in _SUMS]
     rows = connection.execute(_rows(c, sums, conditions, query)).all()
     causes = connection.execute(select(c.cause, *sums).where(*conditions).group_by(c.cause)).all()

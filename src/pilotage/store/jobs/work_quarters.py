@@ -36,7 +36,7 @@ KEPT = DAY + QUARTER
 MOST_TASKS = 1000
 """Most tasks of a sample, the newest."""
 
-WorkOf = Literal["all", "site", "person", "task"]
+WorkOf = Literal["all", "site", "vo", "person", "task"]
 
 _VALUES = ("samples", "running", "done")
 _KEY = ("kind", "name", "quarter")

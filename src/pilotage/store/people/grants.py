@@ -21,8 +21,8 @@ from sqlalchemy import (
 )
 
 from pilotage.model.records.grants import GrantKind, ReadGrant
-from pilotage.model.values.identity import Identity
-from pilotage.store.database.columns import metadata
+from pilotage.model.values.identity import Identity, Owners, WholeVo
+from pilotage.store.database.columns import is_of, metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.keyset import ListPage, cut, text_cursor, texts_of
 from pilotage.store.files.datasets import dataset_files
@@ -92,15 +92,15 @@ class Grants:
         """Return the grants of a record that are in force."""
         return self._listed(_is_of(grounds))
 
-    def page(self, person: Identity | None, limit: int, after: str = "") -> ListPage[ReadGrant]:
-        """Return a page of the grants that a person gave, or may read by; None: everybody's.
+    def page(self, owners: Owners, limit: int, after: str = "") -> ListPage[ReadGrant]:
+        """Return a page of the grants that a person gave or may read by, or those of a VO's people.
 
         Raises ``BadCursor``.
         """
         conditions = [self._in_force()]
-        if person is not None:
-            mine = and_(_g.by == person.name, _g.by_vo == person.vo)
-            conditions.append(or_(mine, _reads(person)))
+        if owners is not None:
+            reads = _g.vo == owners.vo if isinstance(owners, WholeVo) else _reads(owners)
+            conditions.append(or_(and_(*is_of(owners, _g.by, _g.by_vo)), reads))
         key = [*grants.primary_key]
         begin = [tuple_(*key) > tuple_(*texts_of(after, len(key)))] if after else []
         query = select(grants).where(*conditions, *begin).order_by(*key).limit(limit + 1)

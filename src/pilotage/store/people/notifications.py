@@ -23,9 +23,9 @@ from pilotage.model.records.states import (
     TaskState,
 )
 from pilotage.model.values.durations import HOUR
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Identity, Owners
 from pilotage.model.values.step_names import NOTIFY
-from pilotage.store.database.columns import has_state, is_state, partial_index
+from pilotage.store.database.columns import has_state, is_of, is_state, partial_index
 from pilotage.store.database.engine import Database
 from pilotage.store.database.keyset import ListOrder, ListPage, total_of
 from pilotage.store.database.record_columns import SETTABLE, maker, read_columns, record_table
@@ -213,14 +213,12 @@ class NotificationQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def newest(
-        self, person: Identity | None, task: int, limit: int, after: str = ""
-    ) -> ListPage[NotificationView]:
-        """Return the newest notifications of a person (None: of all), of one task unless it is 0.
+    def newest(self, owner: Owners, task: int, limit: int, after: str = "") -> ListPage[NotificationView]:
+        """Return the newest notifications of some owners, of one task unless it is 0.
 
         Raises ``BadCursor``.
         """
-        conditions = [] if person is None else [_n.owner == person.name, _n.vo == person.vo]
+        conditions = is_of(owner, _n.owner, _n.vo)
         conditions += [_n.task == task] if task else []
         counting = select(_n.state, func.count()).where(*conditions).group_by(_n.state)
         query = select(*NOTIFICATION_COLUMNS).where(*conditions, *_ORDER.after(_ORDER.position(after)))

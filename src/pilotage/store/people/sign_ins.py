@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Select, String, Table, bindparam, insert, select
 
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import PERSON_ROLES, Identity
 from pilotage.model.values.scopes import personal_scope
 from pilotage.store.database.columns import begins, metadata
 from pilotage.store.database.engine import Database
@@ -88,7 +88,7 @@ def _is_local(connection: Connection, person: Identity) -> bool:
 
 def _traces(person: Identity) -> Iterator[Select[Any]]:
     yield select(_t.hash).where(
-        _t.owner == person.name, _t.vo == person.vo, _t.pilot.is_(None), _t.role.in_(("user", "operator"))
+        _t.owner == person.name, _t.vo == person.vo, _t.pilot.is_(None), _t.role.in_(PERSON_ROLES)
     )
     for table in (tasks, secrets, notification_settings, daily_use):
         yield select(table.c.owner).where(table.c.vo == person.vo, table.c.owner == person.name)

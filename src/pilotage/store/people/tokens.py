@@ -28,9 +28,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from pilotage.model.records.states import LIVE_PILOTS
-from pilotage.model.values.identity import Credential, Identity, Role, refuse_unfit_names
+from pilotage.model.values.identity import PERSON_ROLES, Credential, Identity, Role, refuse_unfit
 from pilotage.store.database.acts import note_act
-from pilotage.store.database.columns import Id, metadata, owner_columns
+from pilotage.store.database.columns import Id, metadata, owner_columns, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import PersonClosed
 from pilotage.store.database.rows import among
@@ -94,6 +94,8 @@ tokens = Table(
     Column("purpose", String, nullable=False, server_default=""),
     Column("used", Double),
     Column("browser", String),
+    # Names of a site admin's sites, one in a line.
+    text_column("sites"),
     Index("tokens_by_pilot", "pilot"),
     Index("tokens_by_expiry", "expires"),
 )
@@ -102,8 +104,6 @@ _t = tokens.c
 
 _OF_PEOPLE = (_t.pilot.is_(None), _t.browser.is_(None))
 """Tokens of people, without their sessions. A session's nonce is the hash of the token that opened it."""
-
-_OF_USERS = ("user", "operator")
 
 _OF_PILOTS = (
     select(pilots.c.id, pilots.c.state)
@@ -140,10 +140,12 @@ class PersonToken:
     """What it is for, in the words of its maker."""
     used: float | None
     """When it was last used, within an hour, in s since 1970 UTC; null: never."""
+    sites: tuple[str, ...] = ()
+    """The sites of a site admin."""
 
 
 _FIND = (
-    'SELECT t.role, t.owner, t.vo, t."group", t.vo_role, t.pilot, p.queue, t.expires '
+    'SELECT t.role, t.owner, t.vo, t."group", t.vo_role, t.pilot, p.queue, t.expires, t.sites '
     "FROM tokens t LEFT JOIN pilots p ON p.id = t.pilot WHERE t.hash = %(hash)s"
 )
 
@@ -169,8 +171,7 @@ class Tokens:
         Raises ``UnfitName``.
         """
         for credential in credentials:
-            if credential.role != "site":  # a site's is the name of one that is declared
-                refuse_unfit_names(credential.identity)
+            refuse_unfit(credential)
         new_tokens = [self._new() for _ in credentials]
         now = self._clock()
         rows = [
@@ -188,7 +189,7 @@ class Tokens:
             opened = [
                 credential.identity
                 for credential in credentials
-                if credential.role in _OF_USERS and credential.pilot is None
+                if credential.role in PERSON_ROLES and credential.pilot is None
             ]
             reopen(connection, opened)
             return True
@@ -202,11 +203,18 @@ class Tokens:
         rows = self._database.look(_FIND, {"hash": hashed(token)})
         if not rows:
             return None
-        role, owner, vo, group, vo_role, pilot, queue, expires = rows[0]
+        role, owner, vo, group, vo_role, pilot, queue, expires, sites = rows[0]
         if expires is not None and expires <= self._clock():
             return None
         identity = Identity(name=owner, vo=vo, group=group, vo_role=vo_role)
-        return Credential(role=role, identity=identity, pilot=pilot, queue=queue or "", expires=expires)
+        return Credential(
+            role=role,
+            identity=identity,
+            pilot=pilot,
+            queue=queue or "",
+            expires=expires,
+            sites=frozenset(sites.splitlines()),
+        )
 
     def enrol(self, token: str, nonce: str, expires: float) -> str | None:
         """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
@@ -311,16 +319,21 @@ class Tokens:
         return self._database.write(write)
 
     def of_person(self, name: str) -> list[PersonToken]:
-        """Return the unexpired tokens of the people of a name, as users or operators, in any VO."""
-        return [token for token in self.people() if token.name == name and token.role in _OF_USERS]
+        """Return the unexpired tokens of the people of a name in any VO."""
+        return [token for token in self.people() if token.name == name and token.role in PERSON_ROLES]
 
     def close(self, person: Identity) -> None:
-        """Revoke all tokens of a person as user or operator, and the sessions that they opened.
+        """Revoke all tokens of a person, and the sessions that they opened.
 
         Servers accept a cached token for some seconds more. So until the person gets a new token, the store
         refuses to commit a task for them.
         """
-        conditions = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
+        conditions = (
+            _t.owner == person.name,
+            _t.vo == person.vo,
+            _t.role.in_(PERSON_ROLES),
+            _t.pilot.is_(None),
+        )
         now = self._clock()
 
         def write(connection: Connection) -> bool:
@@ -361,6 +374,7 @@ def new_row(token: str, credential: Credential, now: float, purpose: str = "") -
         "created": now,
         "expires": credential.expires,
         "purpose": purpose,
+        "sites": "\n".join(sorted(credential.sites)),
     }
 
 
@@ -376,6 +390,7 @@ def _person(row: Any) -> PersonToken:
         expires=row.expires,
         purpose=row.purpose,
         used=row.used,
+        sites=tuple(row.sites.splitlines()),
     )
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, fu
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TASKS, JobState, TaskState
 from pilotage.model.rules.plain_states import ENDS, TASK_STATES, PlainWord, engine_states
-from pilotage.model.values.identity import Identity
-from pilotage.store.database.columns import is_state
+from pilotage.model.values.identity import Owners
+from pilotage.store.database.columns import is_of, is_state
 from pilotage.store.database.dialects import Dialect
 from pilotage.store.database.engine import Database
 from pilotage.store.database.keyset import ListOrder, ListPage, total_of
@@ -75,13 +75,13 @@ ORDERS: Mapping[TaskSort, ListOrder] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPage:
-    """The tasks to list: an owner's, by name and VO (None: all tasks), filtered and sorted.
+    """The tasks to list: those of some owners, filtered and sorted.
 
     With ``only``, list these tasks alone, of any owner. ``after`` is the cursor of the page; empty for the
     first one.
     """
 
-    owner: Identity | None = None
+    owner: Owners = None
     only: Sequence[int] | None = None
     task_filter: TaskFilter = EVERY_TASK
     state: TaskState | None = None
@@ -136,8 +136,8 @@ class TaskLists:
         conditions = [*conditions_of(page.task_filter, self._database.dialect)]
         if page.only is not None:
             conditions.append(_t.id.in_(page.only))
-        elif page.owner is not None:
-            conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]
+        else:
+            conditions += is_of(page.owner, _t.owner, _t.vo)
         of_word = _of_word(page.word) if page.word else []
         total = select(func.count()).select_from(tasks).where(*conditions, *of_word)
         counting = select(_t.state, func.count()).where(*conditions).group_by(_t.state)

@@ -23,9 +23,9 @@ from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.records.chains import Predecessor, StageReuse
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Identity, Owners
 from pilotage.store.database import bulk
-from pilotage.store.database.columns import Id, id_column, metadata, owner_columns, text_column
+from pilotage.store.database.columns import Id, id_column, is_of, metadata, owner_columns, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.database.keyset import ListOrder, ListPage
 from pilotage.store.database.rows import among
@@ -191,11 +191,9 @@ class WorkflowQueries:
 
         return self._database.read(read) if unique else {}
 
-    def workflows(
-        self, owner: Identity | None, limit: int, after: str = "", name: str = ""
-    ) -> ListPage[WorkflowView]:
-        """Return workflows of an owner, or of all, newest first. Raises ``BadCursor``."""
-        conditions = [] if owner is None else [_w.owner == owner.name, _w.vo == owner.vo]
+    def workflows(self, owner: Owners, limit: int, after: str = "", name: str = "") -> ListPage[WorkflowView]:
+        """Return workflows of some owners, newest first. Raises ``BadCursor``."""
+        conditions = is_of(owner, _w.owner, _w.vo)
         conditions += [_w.name == name] if name else []
         counting = select(func.count()).select_from(workflows).where(*conditions)
         position = _NEWEST_FIRST.position(after)

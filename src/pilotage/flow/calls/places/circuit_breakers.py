@@ -1,7 +1,7 @@
 """Circuit breakers of all kinds: which have tripped, and how an operator lifts them (P6, P8, P12, F2, F4)."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pilotage.flow.errors import NotThere
 from pilotage.flow.runtime import Runtime
@@ -11,6 +11,7 @@ from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.circuit_breakers.storages import storage_breakers
 from pilotage.model.documents.decision import Change, Decision, Forget, NoteBreakers
 from pilotage.model.records.unified_queues import counted_together
+from pilotage.model.rules.places import is_at
 from pilotage.model.values.step_names import BROKER, LIFT, PROVISION, STAGE
 from pilotage.policies.pilots.circuit_breakers import of_pilots
 from pilotage.store.pilots.world import pilots_that_trip
@@ -65,17 +66,24 @@ def _noted(runtime: Runtime, now: Iterable[CircuitBreaker], time: float) -> tupl
     return (NoteBreakers(changes=changes),) if changes else ()
 
 
-def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> tuple[CircuitBreaker, ...]:
+def lift(
+    runtime: Runtime, name: str, actor: str, kind: Kind | None = None, sites: Collection[str] | None = None
+) -> tuple[CircuitBreaker, ...]:
     """Close every breaker of a storage, queue, node or server, or only breakers of one kind. Return them.
 
-    Earlier failures there stop counting, even if a storage has too few to trip its breaker.
+    Earlier failures there stop counting, even if a storage has too few to trip its breaker. With ``sites``,
+    breakers elsewhere stay as they are.
     Raises ``NotThere`` if neither the federation nor a breaker has the name.
     """
     breakers, federation = tripped(runtime), runtime.store.federation()
     # Pseudo-queues are one place.
     names = {name, *counted_together(federation).get(name, ())}
     lifted = tuple(
-        breaker for breaker in breakers if names & {*breaker.names} and kind in (None, breaker.kind)
+        breaker
+        for breaker in breakers
+        if names & {*breaker.names}
+        and kind in (None, breaker.kind)
+        and (sites is None or is_at(breaker, federation, sites))
     )
     declared = {queue.name for queue in federation.queues} | {storage.name for storage in federation.storages}
     if name not in declared.union(*(breaker.names for breaker in breakers)):

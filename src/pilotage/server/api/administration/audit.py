@@ -8,13 +8,12 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
 from pilotage.model.records.audit import AuditRecord
-from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import LARGEST_ID
-from pilotage.server.api.edge.access import FOR_OPERATORS, Person
+from pilotage.server.api.edge.access import FOR_OPERATORS, Person, sight_of
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, field_refused, listed
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, Text, TheRuntime
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
-from pilotage.store import AuditCheck, AuditQuery, AuditSight
+from pilotage.store import AuditCheck, AuditQuery
 
 router = APIRouter(prefix=f"{PREFIX}/audit", tags=["audit"], route_class=MeasuredRoute)
 
@@ -28,16 +27,6 @@ class AuditRecords(PageOfList):
     """Records of the audit."""
 
     records: Annotated[list[AuditRecord], Field(description="Newest first, unless asked otherwise.")]
-
-
-def sight_of(caller: Credential) -> AuditSight | None:
-    """Return which records of the audit a caller sees: an operator all, others their own.
-
-    A record is theirs if they did it, or if it is about a task, file or token of theirs.
-    """
-    if caller.role == "operator":
-        return None
-    return AuditSight(vo=caller.identity.vo, name=caller.identity.name)
 
 
 async def _query(
@@ -66,7 +55,7 @@ async def _query(
 
 @router.get("", responses=documented(AuditRecords))
 def get_audit(caller: Person, runtime: TheRuntime, query: Annotated[AuditQuery, Depends(_query)]) -> Response:
-    """What people and their tokens did: the caller, and others to the caller's records; for an operator all.
+    """What people and their tokens did: the caller, and others to records that the caller sees by their role.
 
     With ``oldest_first``, go on later after the number of the last record.
     """

@@ -22,6 +22,7 @@ class TokenBearer(BaseModel):
     group: Annotated[str, Field(description="Their group in the VO.")]
     vo_role: Annotated[str, Field(description="Their role in the VO.")]
     role: Annotated[Role, Field(description="What they may do here.")]
+    sites: Annotated[list[str], Field(description="The sites of a site admin.")]
     rights: Annotated[list[Right], Field(description="What their token allows of that.")]
     expires: Annotated[
         float | None, Field(description="When the token expires, in s since 1970 UTC; null: never.")
@@ -31,14 +32,15 @@ class TokenBearer(BaseModel):
 @router.get("/whoami", responses=documented(TokenBearer))
 def get_whoami(caller: Person) -> Response:
     """Return who you are here, and what your token allows."""
-    identity = caller.identity
+    identity, rights = caller.identity, ("read",) if caller.role == "monitor" else RIGHTS
     shown = TokenBearer(
         name=identity.name,
         vo=identity.vo,
         group=identity.group,
         vo_role=identity.vo_role,
         role=caller.role,
-        rights=[right for right in RIGHTS if caller.rights is None or right in caller.rights],
+        sites=sorted(caller.sites),
+        rights=[right for right in rights if caller.rights is None or right in caller.rights],
         expires=caller.expires,
     )
     return answer(shown)

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from pilotage.flow.calls.work.pending_jobs import Lack, lacks
 from pilotage.flow.runtime import Runtime
-from pilotage.server.api.edge.access import FORWARDED, KnownTokens, bearer_of, is_loopback
+from pilotage.server.api.edge.access import FORWARDED, KnownTokens, bearer_of, is_loopback, sees_all
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class MetricsPage:
             return True
         tokens: KnownTokens = request.app.state.tokens
         credential = await tokens.find(token) if token else None
-        if credential is None or credential.role != "operator":
+        if credential is None or not sees_all(credential):
             return False
         return credential.rights is None or "read" in credential.rights
 

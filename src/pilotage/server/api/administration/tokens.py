@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, HTTPException, Path, Response
 from pydantic import BaseModel, Field
 
-from pilotage.model.values.identity import Credential, Identity
+from pilotage.model.values.identity import MOST_SITES, Credential, Identity, PersonRole
 from pilotage.model.values.types import FINITE
 from pilotage.server.api.edge.access import FOR_OPERATORS, FOR_OPERATORS_NOW
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
@@ -20,12 +20,13 @@ router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"], route_class=Measu
 class Bearer(RequestBody):
     """The bearer of a token, a site by its name. ``expires_in`` is in s; never if left out."""
 
-    role: Literal["user", "operator", "site"] = "user"
+    role: Literal[PersonRole, "site"] = "user"
     name: Annotated[Text, Field(min_length=1)]
     vo: Text = ""
     group: Text = ""
     vo_role: Text = ""
     purpose: Text = ""
+    sites: list[Text] = Field(default=[], max_length=MOST_SITES, description="Of a site admin.")
     expires_in: Annotated[float, Field(gt=0, le=36_500 * 86_400), FINITE] | None = None
 
 
@@ -71,7 +72,8 @@ def post_token(body: Bearer, runtime: TheRuntime) -> Response:
     """Make a token."""
     identity = Identity(name=body.name, vo=body.vo, group=body.group, vo_role=body.vo_role)
     expires = None if body.expires_in is None else runtime.clock() + body.expires_in
-    credential = Credential(role=body.role, identity=identity, expires=expires)
+    credential = Credential(role=body.role, identity=identity, expires=expires, sites=frozenset(body.sites))
+    runtime.store.refuse_unknown_sites(credential.sites)
     return answer({"token": runtime.store.tokens.create(credential, body.purpose)}, 201)
 
 

@@ -12,7 +12,7 @@ from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import default_scope, identifier, scopes_of, split_identifier
 from pilotage.model.values.types import DatasetName, FileName, Scope
 from pilotage.ports.catalogue import MOST_FOUND
-from pilotage.server.api.data.files import check_scope
+from pilotage.server.api.data.files import check_readable, check_scope
 from pilotage.server.api.edge.access import Person, actor
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
@@ -79,7 +79,7 @@ def get_datasets(
     scopes = [scope] if scope else sorted(scopes_of(caller.identity))
     versions: list[DatasetVersion] = []
     for scope_name in scopes:
-        check_scope(caller, scope_name)
+        check_readable(caller, scope_name)
         if room := limit + 1 - len(versions):
             versions += store.datasets.current(scope_name, after, room)
     rows, following = cut(versions, limit, attrgetter("dataset"))
@@ -163,7 +163,7 @@ def readable(caller: Credential, store: Store, dataset: str) -> str:
     """Return the identifier of a dataset that the caller may read: in their scopes, or by a grant."""
     name = _identified(caller, dataset)
     if not store.grants.covers(caller.identity, ("dataset", name)):
-        check_scope(caller, split_identifier(name)[0])
+        check_readable(caller, split_identifier(name)[0])
     return name
 
 

@@ -21,9 +21,16 @@ from pilotage.model.rules.folders import OthersFilesError, may_list, not_yours, 
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.paths import is_output, is_stored_here
 from pilotage.model.values.patterns import literal_beginning, matcher
-from pilotage.model.values.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
+from pilotage.model.values.scopes import (
+    default_scope,
+    identifier,
+    is_of_vo,
+    name_of,
+    scopes_of,
+    split_identifier,
+)
 from pilotage.ports.moving import StorageError, WrongPatternError
-from pilotage.server.api.edge.access import Person, actor, may_read_file
+from pilotage.server.api.edge.access import Person, actor, may_read_file, sees_all
 from pilotage.server.api.edge.answers import (
     FileContent,
     PageOfList,
@@ -328,10 +335,21 @@ def check_scope(caller: Credential, scope: str) -> None:
         raise HTTPException(403, f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
 
 
+def reads_scope(caller: Credential, scope: str) -> bool:
+    """Return whether the caller reads the names of a scope: their own, or by their role."""
+    is_managed = caller.role == "manager" and is_of_vo(scope, caller.identity.vo)
+    return is_managed or sees_all(caller) or scope in scopes_of(caller.identity)
+
+
+def check_readable(caller: Credential, scope: str) -> None:
+    """Answer 403 for a scope that the caller may not read."""
+    if not reads_scope(caller, scope):
+        check_scope(caller, scope)
+
+
 def _is_readable(caller: Credential, scope: str, store: Store) -> bool:
-    """Return whether a scope is the caller's, or in another catalogue that is open to their VO."""
-    is_own = caller.role == "operator" or scope in scopes_of(caller.identity)
-    return is_own or bool(open_to(store.federation().catalogues, scope, caller.identity))
+    """Return whether the caller reads a scope, or it is in another catalogue that is open to their VO."""
+    return reads_scope(caller, scope) or bool(open_to(store.federation().catalogues, scope, caller.identity))
 
 
 def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:

@@ -13,8 +13,9 @@ from pilotage.flow.transfer_priorities import set_priorities
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Transfer
 from pilotage.model.values.identity import Credential
-from pilotage.model.values.scopes import scopes_of, split_identifier
+from pilotage.model.values.scopes import split_identifier
 from pilotage.model.values.types import LARGEST_ID, Whole
+from pilotage.server.api.data.files import reads_scope
 from pilotage.server.api.edge.access import FOR_OPERATORS, Operator, Person, actor
 from pilotage.server.api.edge.answers import answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
@@ -125,8 +126,7 @@ def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, text: For
 def find_visible(store: Store, caller: Credential, transfer: int) -> Transfer:
     """Return a transfer if the caller may see its file; else 404."""
     record = store.transfer_queries.transfer(transfer)
-    scopes = scopes_of(caller.identity)
-    if record is None or (caller.role != "operator" and split_identifier(record.file)[0] not in scopes):
+    if record is None or not reads_scope(caller, split_identifier(record.file)[0]):
         raise HTTPException(404, f"there is no transfer {transfer}, or its file is in no scope of yours")
     return record
 

@@ -20,10 +20,17 @@ from starlette.concurrency import run_in_threadpool
 from pilotage import log_lines
 from pilotage.model.records.work import File
 from pilotage.model.values.durations import KNOWN_FOR
-from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.model.values.identity import (
+    Credential,
+    Identity,
+    Owners,
+    Role,
+    WholeVo,
+    includes,
+)
 from pilotage.model.values.types import DESCRIBED
 from pilotage.server.api.edge.dependencies import TES_PREFIX
-from pilotage.server.api.edge.rights import missing_right
+from pilotage.server.api.edge.rights import missing_right, needed_rights
 from pilotage.store import Store, note_act
 from pilotage.store.people.grants import Ground
 
@@ -193,7 +200,8 @@ def token_of(request: Request) -> str | None:
 class RoleCheck:
     """Admits callers with certain roles. Every route except the open ones has one.
 
-    With ``asks_store`` every token is looked up again, so that a revoked one gets nothing.
+    Where an operator reads, it admits monitors too. With ``asks_store`` every token is looked up again, so
+    that a revoked one gets nothing.
     """
 
     def __init__(self, *roles: Role, asks_store: bool = False) -> None:
@@ -211,18 +219,27 @@ class RoleCheck:
         token = token_of(request)
         if token and self.asks_store:
             tokens.forget(token)
-        credential = self.admit(await tokens.examine(token) if token else None)
+        roles = self.roles_at(request.method, request.scope["route"].path)
+        credential = self.admit(await tokens.examine(token) if token else None, roles)
         if credential.rights is not None and (lack := missing_right(request, credential.rights)):
             raise HTTPException(
                 403, f"this needs the right to {lack}, and your token's scopes do not give it"
             )
         return credential
 
-    def admit(self, credential: Credential | None) -> Credential:
-        """Return the credential of a caller; None is unknown. 401 and 403 as above."""
+    def roles_at(self, method: str, path: str) -> frozenset[Role]:
+        """Return the roles that may use a route, by its method and path."""
+        is_read = needed_rights(method, path) == ("read",)
+        return self.roles | {"monitor"} if is_read and "operator" in self.roles else self.roles
+
+    def admit(self, credential: Credential | None, roles: frozenset[Role] = frozenset()) -> Credential:
+        """Return the credential of a caller with one of some roles, or of ``self.roles`` if there are none.
+
+        None is an unknown caller. 401 and 403 as above.
+        """
         if credential is None:
             raise HTTPException(401, UNKNOWN, headers={"WWW-Authenticate": "Bearer"})
-        if credential.role not in self.roles:
+        if credential.role not in (roles or self.roles):
             needed = " or ".join(sorted(self.roles))
             raise HTTPException(
                 403, f"this needs the role {needed}, and your token has the role {credential.role}"
@@ -257,14 +274,18 @@ def _enrolling(
     return EnrolmentToken(credential.pilot, bearer.credentials.strip())
 
 
-FOR_PEOPLE = Depends(RoleCheck("user", "operator"))
-FOR_AGENTS = Depends(RoleCheck("user", "operator", "pilot", "enrolment"))
+FOR_PEOPLE = Depends(RoleCheck("user", "manager", "site-admin", "operator"))
+FOR_AGENTS = Depends(RoleCheck("user", "manager", "site-admin", "operator", "pilot", "enrolment"))
+FOR_SITE_ADMINS = Depends(RoleCheck("site-admin", "operator"))
 FOR_OPERATORS = Depends(RoleCheck("operator"))
 FOR_OPERATORS_NOW = Depends(RoleCheck("operator", asks_store=True))
 """For what outlasts the caller's token: tokens, the end of others' work, the federation, files that move."""
 
 Person = Annotated[Credential, FOR_PEOPLE]
-"""A user, who sees their own records, or an operator, who sees everything."""
+"""A person with any role. ``owner_seen`` has the owners of the records that they see."""
+
+SiteAdmin = Annotated[Credential, FOR_SITE_ADMINS]
+"""A site admin, who changes only what is at their sites, or an operator."""
 
 Operator = Annotated[Credential, FOR_OPERATORS]
 OperatorNow = Annotated[Credential, FOR_OPERATORS_NOW]
@@ -275,27 +296,58 @@ Enrolling = Annotated[EnrolmentToken, Depends(_enrolling)]
 """An agent that makes its first call."""
 
 
-def owner_seen(credential: Credential) -> Identity | None:
-    """Return the owner of the tasks that the caller sees: a user; None for an operator, who sees all."""
-    if credential.role == "operator":
-        note_act(reads_of_others=True)
+def sites_of(credential: Credential) -> frozenset[str] | None:
+    """Return the sites that the caller administers; None: all, or for a monitor those that it sees."""
+    return None if sees_all(credential) else credential.sites
+
+
+def refuse_other_site(credential: Credential, site: str | None) -> None:
+    """Raise a 403 for a place that is at no site of a site admin. A place without a site passes."""
+    sites = sites_of(credential)
+    if site is not None and sites is not None and site not in sites:
+        raise HTTPException(
+            403, f"this is at {site}, and you administer {', '.join(sorted(sites)) or 'no site'}"
+        )
+
+
+def sees_all(credential: Credential) -> bool:
+    """Return whether the caller sees everybody's records."""
+    return credential.role in ("operator", "monitor")
+
+
+def sight_of(credential: Credential) -> Owners:
+    """Return the owners of the records that the caller sees without grants."""
+    if sees_all(credential):
         return None
-    return credential.identity
+    return WholeVo(credential.identity.vo) if credential.role == "manager" else credential.identity
 
 
-def may_see(credential: Credential, owner: str, vo: str) -> bool:
-    """Return whether something of this owner's is shown to the caller."""
+def owner_seen(credential: Credential) -> Owners:
+    """Return the owners of the records that the caller sees without grants, to read them."""
+    owners = sight_of(credential)
+    if not isinstance(owners, Identity):
+        note_act(reads_of_others=True)
+    return owners
+
+
+def _sees(credential: Credential, owner: str, vo: str) -> bool:
+    """Return whether the caller sees something of this owner's without a grant."""
     note_act(owner=Identity(name=owner, vo=vo))
-    return is_owner(credential, owner, vo) or owner_seen(credential) is None
+    return is_owner(credential, owner, vo) or includes(owner_seen(credential), owner, vo)
+
+
+def may_change(credential: Credential, owner: str, vo: str) -> bool:
+    """Return whether the caller may change something of this owner's."""
+    return credential.role != "monitor" and _sees(credential, owner, vo)
 
 
 def may_read(store: Store, credential: Credential, owner: str, vo: str, *grounds: Ground) -> bool:
-    """Return whether the caller may read something of this owner's: as may see it, or by a grant.
+    """Return whether the caller may read something of this owner's, by their role or a grant.
 
     Each route that reads records of an owner asks here, or ``may_read_file``. To change them needs
-    ``may_see``.
+    ``may_change``.
     """
-    return may_see(credential, owner, vo) or store.grants.covers(credential.identity, *grounds)
+    return _sees(credential, owner, vo) or store.grants.covers(credential.identity, *grounds)
 
 
 def grounds_of(task: int, workflow: int | None) -> tuple[Ground, ...]:

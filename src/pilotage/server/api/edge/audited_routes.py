@@ -80,7 +80,7 @@ _OF_API: Mapping[str, AuditLine] = {
     "POST /tokens": AuditLine(
         verb="make token",
         record="person {name}",
-        asked=("role", "vo", "group", "vo_role", "expires_in", "purpose"),
+        asked=("role", "vo", "group", "vo_role", "sites", "expires_in", "purpose"),
     ),
     "POST /tokens/{token}/rotate": AuditLine(verb="rotate token", record="token {token}", asked=("overlap",)),
     "DELETE /tokens/{token}": AuditLine(verb="revoke token", record="token {token}"),

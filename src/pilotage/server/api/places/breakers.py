@@ -8,9 +8,20 @@ from pydantic import BaseModel, Field
 
 from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.calls.work import remarks
+from pilotage.flow.runtime import Runtime
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State, seen_by
 from pilotage.model.documents.remarks import Remark
-from pilotage.server.api.edge.access import Operator, Person, actor, owner_seen
+from pilotage.model.rules.places import is_at, site_of
+from pilotage.model.values.identity import Credential
+from pilotage.server.api.edge.access import (
+    Person,
+    SiteAdmin,
+    actor,
+    owner_seen,
+    refuse_other_site,
+    sees_all,
+    sites_of,
+)
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import PREFIX, After, Limit, TheRuntime
@@ -78,15 +89,24 @@ class Lifted(BaseModel):
 def get_breakers(caller: Person, runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
     """Every circuit breaker that is open or half-open: the work that it holds back, until when and why.
 
-    Users see the ones that concern their work, and no errors of other people's jobs.
+    Users see the ones that concern their work, and no errors of other people's jobs. A site admin sees all at
+    their sites.
 
     The first page also has the records that a step has set aside because it fails at them.
     """
     now, is_first = runtime.clock(), not after
-    to_operators = caller.role == "operator"
+    to_operators = sees_all(caller)
     aside = remarks.everything_set_aside(runtime, to_operators=to_operators) if is_first else []
-    page = named_page(seen_by(circuit_breakers.tripped(runtime), owner_seen(caller)), _place, after, limit)
+    page = named_page(_seen_by(caller, runtime), _place, after, limit)
     return listed("breakers", page, [breaker_view(breaker, now) for breaker in page], set_aside=aside)
+
+
+def _seen_by(caller: Credential, runtime: Runtime) -> list[CircuitBreaker]:
+    """Return the breakers that concern the caller's work, and all of those at a site admin's sites."""
+    tripped, federation = circuit_breakers.tripped(runtime), runtime.store.declared_federation()
+    at_sites = [breaker for breaker in tripped if is_at(breaker, federation, caller.sites)]
+    others = (breaker for breaker in tripped if breaker not in at_sites)
+    return [*at_sites, *seen_by(others, owner_seen(caller))]
 
 
 def _place(breaker: CircuitBreaker) -> str:
@@ -95,10 +115,11 @@ def _place(breaker: CircuitBreaker) -> str:
 
 
 @router.post("/lift", responses=documented(Lifted, 404, 409))
-def post_lift(lift: Lift, caller: Operator, runtime: TheRuntime) -> Response:
+def post_lift(lift: Lift, caller: SiteAdmin, runtime: TheRuntime) -> Response:
     """Close every breaker of a name: earlier failures stop counting, and all work may go there again."""
     now = runtime.clock()
-    lifted = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind)
+    refuse_other_site(caller, site_of(runtime.store.declared_federation(), lift.name))
+    lifted = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind, sites_of(caller))
     return answer({"lifted": [breaker_view(breaker, now) for breaker in lifted]})
 
 

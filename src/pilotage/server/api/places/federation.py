@@ -1,6 +1,5 @@
 """The declared federation, and the world as decisions read it."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response
@@ -10,10 +9,11 @@ from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls.administration import acceptance, federation_changes
 from pilotage.flow.calls.administration.federation_changes import NEWEST
 from pilotage.model.documents.world import World
-from pilotage.model.records.federation import ComputingElement, Federation
+from pilotage.model.records.federation import Federation
+from pilotage.model.rules.options import without_options
 from pilotage.model.values.types import Whole
 from pilotage.server.api.documents import Declared, read
-from pilotage.server.api.edge.access import FOR_OPERATORS, OperatorNow, Person, actor
+from pilotage.server.api.edge.access import FOR_OPERATORS, Operator, OperatorNow, Person, actor
 from pilotage.server.api.edge.answers import FileContent, PageOfList, answer, documented, faults_of, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import LINE, PREFIX, After, TheRuntime, TheStore
@@ -133,26 +133,13 @@ def _review_texts(review: federation_changes.Review) -> dict[str, list[str]]:
     }
 
 
-@router.get("/world", dependencies=[FOR_OPERATORS], responses=documented(World, 409))
-def get_world(runtime: TheRuntime) -> Response:
-    """Everything that decisions read, as of now. Any of them can be repeated from it."""
+@router.get("/world", responses=documented(World, 409))
+def get_world(caller: Operator, runtime: TheRuntime) -> Response:
+    """Everything that decisions read, as of now. Any of them can be repeated from it.
+
+    For a monitor it has no options.
+    """
     runtime.store.federation()  # 409 where there is none
-    return FileContent(world_process.pieces(runtime), media_type="application/json")
-
-
-def without_options(federation: Federation) -> Federation:
-    """Return the federation without options: of storages, computing elements, their servers, catalogues
-    and plugins."""
-    queues = tuple(
-        replace(queue, computing_element=queue.computing_element and _bare(queue.computing_element))
-        for queue in federation.queues
+    return FileContent(
+        world_process.pieces(runtime, with_options=caller.role == "operator"), media_type="application/json"
     )
-    storages = tuple(replace(storage, options={}) for storage in federation.storages)
-    catalogues = tuple(replace(catalogue, options={}) for catalogue in federation.catalogues)
-    return replace(federation, queues=queues, storages=storages, catalogues=catalogues, plugin_options={})
-
-
-def _bare(element: ComputingElement) -> ComputingElement:
-    # A server's options add to its element's options, so they hold credentials as well.
-    servers = tuple(replace(server, options={}) for server in element.servers)
-    return replace(element, options={}, servers=servers)

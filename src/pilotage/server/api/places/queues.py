@@ -16,8 +16,16 @@ from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.documents.decision import DatedChoice
-from pilotage.model.values.identity import Identity
-from pilotage.server.api.edge.access import FOR_PEOPLE, Operator, Person, actor, owner_seen
+from pilotage.model.rules.places import site_of
+from pilotage.model.values.identity import Owners
+from pilotage.server.api.edge.access import (
+    FOR_PEOPLE,
+    Person,
+    SiteAdmin,
+    actor,
+    owner_seen,
+    refuse_other_site,
+)
 from pilotage.server.api.edge.answers import answer, documented, listed
 from pilotage.server.api.edge.dependencies import PREFIX, After, Form, Limit, TheRuntime, TheStore
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
@@ -40,11 +48,11 @@ def get_queues(caller: Person, runtime: TheRuntime, after: After = "", limit: Li
     return listed("queues", named_page(shown_queues(runtime, owner_seen(caller)), name, after, limit, status))
 
 
-def shown_queues(runtime: Runtime, person: Identity | None) -> list[ShownQueue]:
-    """Return every queue as a person sees it (None: an operator), by name. Raises ``NoFederation``."""
+def shown_queues(runtime: Runtime, owners: Owners) -> list[ShownQueue]:
+    """Return every queue by name, with the breakers that concern some owners. Raises ``NoFederation``."""
     now = runtime.clock()
     tripped: dict[str, list[ShownBreaker]] = defaultdict(list)
-    for breaker in seen_by(circuit_breakers.of_queues(runtime), person):
+    for breaker in seen_by(circuit_breakers.of_queues(runtime), owners):
         tripped[breaker.place[0]].append(breaker_view(breaker, now))
     return [
         ShownQueue(**dict(zip(_FIELDS, _values(queue), strict=True)), breakers=tripped[queue.name])
@@ -68,16 +76,17 @@ class QueueTest(BaseModel):
 
 
 @router.post("/queues/{queue}/test", responses=documented(QueueTest, 404, 409))
-def post_test(queue: QueueName, runtime: TheRuntime, credential: Operator) -> Response:
+def post_test(queue: QueueName, runtime: TheRuntime, credential: SiteAdmin) -> Response:
     """Send one pilot to a queue to report on its node. While one is under way, return that."""
+    refuse_other_site(credential, site_of(runtime.store.declared_federation(), queue, "queue"))
     return answer({"pilot": queue_tests.send(runtime, queue, credential.identity, actor(credential))})
 
 
 def explained(
-    runtime: Runtime, queue: str, choices: Sequence[DatedChoice], text: TextForm, person: Identity | None
+    runtime: Runtime, queue: str, choices: Sequence[DatedChoice], text: TextForm, owners: Owners
 ) -> Response:
-    """Return the explanation of a queue for a person (None: an operator); 404 if no queue has this name."""
-    explanation = explained_queue(runtime, queue, choices, text, person)
+    """Return the explanation of a queue, as some owners see it; 404 if no queue has this name."""
+    explanation = explained_queue(runtime, queue, choices, text, owners)
     if explanation is None:
         raise no_queue(queue)
     return answer(explanation)

@@ -8,8 +8,9 @@ from pydantic import BaseModel, Field
 
 from pilotage.flow.calls.places import restrictions
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
+from pilotage.model.rules.places import site_of
 from pilotage.model.values.types import Seconds
-from pilotage.server.api.edge.access import FOR_PEOPLE, Operator, actor
+from pilotage.server.api.edge.access import FOR_PEOPLE, SiteAdmin, actor, refuse_other_site
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import LINE, PREFIX, After, Limit, TheRuntime
@@ -88,9 +89,10 @@ def _place(restriction: Restriction) -> str:
 
 @router.put("/{kind}/{name}", responses=documented(ShownRestriction, 404, 409))
 def put_restriction(
-    kind: RestrictedKind, name: PlaceName, order: WantedRestriction, caller: Operator, runtime: TheRuntime
+    kind: RestrictedKind, name: PlaceName, order: WantedRestriction, caller: SiteAdmin, runtime: TheRuntime
 ) -> Response:
     """Drain or close a site, queue or storage. A reload of the federation or a restart does not undo it."""
+    refuse_other_site(caller, site_of(runtime.store.declared_federation(), name, kind))
     restriction = Restriction(
         kind=kind,
         name=name,
@@ -105,9 +107,10 @@ def put_restriction(
 
 @router.delete("/{kind}/{name}", responses=documented(Opened, 404, 409))
 def delete_restriction(
-    kind: RestrictedKind, name: PlaceName, caller: Operator, runtime: TheRuntime
+    kind: RestrictedKind, name: PlaceName, caller: SiteAdmin, runtime: TheRuntime
 ) -> Response:
     """Open a site, queue or storage again."""
+    refuse_other_site(caller, site_of(runtime.store.declared_federation(), name, kind))
     lifted = restrictions.lift(runtime, kind, name, actor(caller))
     still = restrictions.still_shut(runtime, kind, name)
     return answer({"opened": lifted is not None, "still": still})

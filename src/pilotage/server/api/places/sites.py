@@ -12,12 +12,12 @@ from pilotage.model.values.classad import ClassAdError
 from pilotage.model.values.identity import Credential
 from pilotage.policies.brokerage import PluginError
 from pilotage.server.api.edge.access import (
-    FOR_OPERATORS,
     FOR_PEOPLE,
-    Operator,
     Person,
     RoleCheck,
+    SiteAdmin,
     actor,
+    refuse_other_site,
 )
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
@@ -74,7 +74,7 @@ def get_ad(site: SiteName, runtime: TheRuntime) -> Response:
 def put_ad(
     site: SiteName,
     body: Ad,
-    caller: Annotated[Credential, Depends(RoleCheck("site", "operator"))],
+    caller: Annotated[Credential, Depends(RoleCheck("site", "site-admin", "operator"))],
     runtime: TheRuntime,
 ) -> Response:
     """Advertise a site with its own token. The advertisement holds for three periods."""
@@ -82,6 +82,8 @@ def put_ad(
 
     if caller.role == "site" and caller.identity.name != site:
         raise HTTPException(403, f"this token is of the site {caller.identity.name}, not of {site}")
+    if caller.role == "site-admin":
+        refuse_other_site(caller, site)
     _check_site(site, runtime)
     try:
         sites.push(runtime, site, body.ad, actor(caller))
@@ -90,13 +92,12 @@ def put_ad(
     return Response(status_code=204)
 
 
-@router.delete(
-    "/sites/{site}/ad", status_code=204, dependencies=[FOR_OPERATORS], responses=documented(None, 404)
-)
-def delete_ad(site: SiteName, caller: Operator, runtime: TheRuntime) -> Response:
+@router.delete("/sites/{site}/ad", status_code=204, responses=documented(None, 404))
+def delete_ad(site: SiteName, caller: SiteAdmin, runtime: TheRuntime) -> Response:
     """Forget a site's own advertisement. Its batch systems' reports take its place again."""
     from pilotage.flow.calls.places import sites
 
+    refuse_other_site(caller, site)
     _check_site(site, runtime)
     sites.withdraw(runtime, site, actor(caller))
     return Response(status_code=204)

@@ -56,7 +56,9 @@ def person_of(issuer: Issuer, claims: Mapping[str, Any], expires: float) -> Mapp
     identity = Identity(name=_name(issuer, rule, claims), **fields)
     _refuse_bad_names(identity)
     rights = _rights(issuer, claims)
-    credential = Credential(role=rule.role, identity=identity, expires=expires, rights=rights)
+    credential = Credential(
+        role=rule.role, identity=identity, expires=expires, rights=rights, sites=frozenset(rule.sites)
+    )
     return MappedPerson(credential, claims["sub"], rule.joins_local)
 
 

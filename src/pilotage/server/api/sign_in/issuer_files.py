@@ -4,7 +4,7 @@ Every fault is found before the server starts, so that no token is refused, or a
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +16,14 @@ from pilotage.federation import text
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.federation.source_files import SourceFile, located
 from pilotage.identity_providers import LOOPBACK
-from pilotage.model.values.identity import IdentityName, Right
+from pilotage.model.values.identity import (
+    MOST_SITES,
+    IdentityName,
+    PersonRole,
+    Right,
+    UnfitName,
+    refuse_unfit_role,
+)
 from pilotage.model.values.urls import url_fault
 
 MOST_ISSUERS = 50
@@ -50,8 +57,10 @@ class ClaimRule(BaseModel):
     """The person's group, likewise."""
     vo_role: IdentityName = ""
     """The person's role in the VO, likewise."""
-    role: Literal["user", "operator"] = "user"
+    role: PersonRole = "user"
     """What the person may do here."""
+    sites: Annotated[tuple[_Text, ...], Field(max_length=MOST_SITES)] = ()
+    """The sites of a site admin."""
     joins_local: bool = False
     """Whether the person may be one that already works here with own tokens, by the same name and VO."""
 
@@ -75,8 +84,14 @@ class ClaimRule(BaseModel):
             raise ValueError(f"when: captures {{{unknown[0]}}}; a rule captures {', '.join(CAPTURED)} only")
         if twice := sorted({name for name in captured if captured.count(name) > 1 or getattr(self, name)}):
             raise ValueError(f"{twice[0]}: is given twice")
-        if captured and self.role == "operator":
-            raise ValueError("role: an operator needs a rule without {...} in `when`; write its values out")
+        if captured and self.role != "user":
+            raise ValueError(
+                f"role: a rule for the role {self.role} has no {{...}} in `when`; write its values out"
+            )
+        try:
+            refuse_unfit_role(self.role, self.vo, self.sites)
+        except UnfitName as unfit:
+            raise ValueError(f"{unfit.field}: {unfit}") from unfit
         return self
 
 
@@ -147,6 +162,21 @@ def read_issuers(path: Path) -> tuple[Issuer, ...]:
     except BadDocument as bad:
         raise located(path, source.content, bad.faults) from None
     return issuers
+
+
+def refuse_unknown_sites(
+    path: Path, issuers: Sequence[Issuer], refuse: Callable[[Collection[str]], None]
+) -> None:
+    """Raise ``BadFile`` with every rule that ``refuse`` raises ``UnfitName`` for, by the rule's sites."""
+    faults = []
+    for at, issuer in enumerate(issuers):
+        for number, rule in enumerate(issuer.rules):
+            try:
+                refuse(rule.sites)
+            except UnfitName as unfit:
+                faults.append(Fault(("issuers", at, "rules", number, unfit.field), str(unfit)))
+    if faults:
+        raise located(path, SourceFile.of(path).content, faults)
 
 
 def _words(error: Any) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.flow.runtime import Runtime
 from pilotage.server.api.edge.access import SignedTokenCheck
+from pilotage.store import Store
 
 if TYPE_CHECKING:
     from pilotage.server.api.sign_in.issuer_files import Issuer
@@ -18,6 +19,14 @@ def issuers_of(file: Path | None) -> "Sequence[Issuer]":
     from pilotage.server.api.sign_in.issuer_files import read_issuers
 
     return read_issuers(file)
+
+
+def refuse_unknown_sites(file: Path | None, issuers: "Sequence[Issuer]", store: Store) -> None:
+    """Raise ``BadFile`` if a rule of the file names a site that the federation does not have."""
+    if file is not None:
+        from pilotage.server.api.sign_in import issuer_files
+
+        issuer_files.refuse_unknown_sites(file, issuers, store.refuse_unknown_sites)
 
 
 def signed_tokens(runtime: Runtime, issuers: "Sequence[Issuer]") -> SignedTokenCheck | None:

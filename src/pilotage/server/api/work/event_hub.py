@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.serialization import to_json
-from pilotage.model.values.identity import Credential
+from pilotage.model.values.identity import Credential, Owners, includes
 from pilotage.server.api.edge.access import owner_seen
 from pilotage.store import Ends, EventKind, LoggedEvent, TaskOwner, Unknown
 
@@ -81,22 +81,20 @@ class ShownEvent:
 class EventFilter:
     """The events that a reader wants and may see: some kinds, and some visible tasks; empty: all."""
 
-    owner: tuple[str, str] | None
-    """Name and VO of the only owner whose tasks it sees besides ``tasks``; None: it sees everything."""
+    owner: Owners
+    """The owners of the tasks that it sees besides ``tasks``."""
     kinds: frozenset[EventKind] = frozenset()
     tasks: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, caller: Credential, kinds: Sequence[EventKind], tasks: Sequence[int]) -> "EventFilter":
         """Return what a caller wants, who may see each of these tasks."""
-        visible_owner = owner_seen(caller)
-        owner = None if visible_owner is None else (visible_owner.name, visible_owner.vo)
-        return cls(owner=owner, kinds=frozenset(kinds), tasks=frozenset(tasks))
+        return cls(owner=owner_seen(caller), kinds=frozenset(kinds), tasks=frozenset(tasks))
 
     def takes(self, event: LoggedEvent) -> bool:
         """Return whether an event is wanted, and may be seen."""
         is_for_all = event.kind in FOR_ALL and not event.task
-        is_own = bool(event.task) and self.owner == (event.owner, event.vo)
+        is_own = bool(event.task) and includes(self.owner, event.owner, event.vo)
         if not (self.owner is None or is_for_all or is_own or event.task in self.tasks):
             return False
         return (not self.kinds or event.kind in self.kinds) and (not self.tasks or event.task in self.tasks)

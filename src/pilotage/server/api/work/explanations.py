@@ -39,7 +39,7 @@ from pilotage.model.records.states import (
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.records.work import FileOfJob, Pilot, Transfer
 from pilotage.model.rules.plain_states import clause, job_state, task_state
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import Owners
 from pilotage.model.values.step_names import STAGE
 from pilotage.policies.pilots import batch_waits, fitting
 from pilotage.policies.staging import forecast, preparing, settle, slots, sources_now
@@ -101,13 +101,13 @@ MOST_FAILED = 2000
 
 
 def explained_queue(
-    runtime: Runtime, name: str, choices: Sequence[DatedChoice], text: TextForm, person: Identity | None
+    runtime: Runtime, name: str, choices: Sequence[DatedChoice], text: TextForm, owners: Owners
 ) -> QueueExplanation | None:
-    """Return what a person (None: an operator) sees of a queue, and its part in these decisions."""
+    """Return what some owners see of a queue, and its part in these decisions."""
     queue_conditions = conditions.of_queues(runtime, [name])
     if not queue_conditions:
         return None
-    visible_condition = replace(queue_conditions[0], breakers=seen_by(queue_conditions[0].breakers, person))
+    visible_condition = replace(queue_conditions[0], breakers=seen_by(queue_conditions[0].breakers, owners))
     unfolded = [
         *queues.of_queue(visible_condition, remarks.of_queue(runtime, visible_condition), text.rules),
         *queues.of_task(name, choices, text.rules),

@@ -118,8 +118,9 @@ def _owned(store: Store, caller: Credential, kind: GrantKind, record: str) -> st
         scope, plain = split_identifier(record)
         name = changeable(caller, identifier(scope or personal_scope(caller.identity), plain))
         # Every member of a VO reads its datasets, so no single one may give them away.
-        if caller.role != "operator" and split_identifier(name)[0] != personal_scope(caller.identity):
-            raise HTTPException(403, f"{name} is of your VO; an operator may grant it")
+        is_own = split_identifier(name)[0] == personal_scope(caller.identity)
+        if caller.role not in ("operator", "manager") and not is_own:
+            raise HTTPException(403, f"{name} is of your VO; its manager or an operator may grant it")
         if store.datasets.version(name) is None:
             raise HTTPException(404, f"the catalogue has no dataset {name}")
         return name

@@ -11,7 +11,7 @@ from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import AT_A_PILOT
 from pilotage.model.rules.verbs import CANCEL, RETRY, SET, Verb
 from pilotage.model.values.identity import Credential
-from pilotage.server.api.edge.access import Person, actor, grounds_of, may_read, may_see
+from pilotage.server.api.edge.access import Person, actor, grounds_of, may_change, may_read
 from pilotage.server.api.edge.answers import answer, documented
 from pilotage.server.api.edge.dependencies import (
     PREFIX,
@@ -139,7 +139,7 @@ def visible_job(store: Store, caller: Credential, job: int) -> JobDetails:
 def steerable_job(store: Store, caller: Credential, job: int) -> JobDetails:
     """Return a job that the caller may change; 404 as ``visible_job``, 403 if they may only read it."""
     details, task = _with_task(store, caller, job)
-    if not may_see(caller, task.owner, task.vo):
+    if not may_change(caller, task.owner, task.vo):
         raise HTTPException(403, f"job {job} is of a task of {task.owner}, which you may only read")
     return details
 

@@ -24,7 +24,15 @@ from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
 from pilotage.request_budget import MOST_FAULTS
 from pilotage.server.api.documents import Specified, read
-from pilotage.server.api.edge.access import Person, actor, grounds_of, is_owner, may_read, may_see, owner_seen
+from pilotage.server.api.edge.access import (
+    Person,
+    actor,
+    grounds_of,
+    is_owner,
+    may_change,
+    may_read,
+    owner_seen,
+)
 from pilotage.server.api.edge.answers import FieldFault, answer, documented, faults_of, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import (
@@ -226,7 +234,7 @@ def visible_task(store: Store, caller: Credential, task: int) -> TaskDetails:
 def steerable_task(store: Store, caller: Credential, task: int) -> TaskDetails:
     """Return a task that the caller may change; 404 as ``visible_task``, 403 if they may only read it."""
     details = visible_task(store, caller, task)
-    if not may_see(caller, details.owner, details.vo):
+    if not may_change(caller, details.owner, details.vo):
         raise HTTPException(403, f"task {task} is a task of {details.owner}, which you may only read")
     return details
 

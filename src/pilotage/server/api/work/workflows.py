@@ -14,7 +14,7 @@ from pilotage.model.records.chains import MOST_STAGES, StageReuse
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import Name, Seconds
 from pilotage.server.api.documents import Specified
-from pilotage.server.api.edge.access import Person, may_read, may_see, owner_seen
+from pilotage.server.api.edge.access import Person, may_change, may_read, owner_seen
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from pilotage.server.api.edge.measured_routes import MeasuredRoute
@@ -149,7 +149,7 @@ def visible_workflow(store: Store, caller: Credential, workflow: int) -> Workflo
 def steerable_workflow(store: Store, caller: Credential, workflow: int) -> WorkflowView:
     """Return a workflow that the caller may change; 403 if they may only read it."""
     view = visible_workflow(store, caller, workflow)
-    if not may_see(caller, view.owner, view.vo):
+    if not may_change(caller, view.owner, view.vo):
         raise HTTPException(403, f"workflow {workflow} is one of {view.owner}, which you may only read")
     return view
 

@@ -17,10 +17,10 @@ from pilotage.flow.outside.kept_worlds import KeptWorldView
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.restrictions import Restriction
+from pilotage.model.rules.options import without_options
 from pilotage.model.values.phrases import day
 from pilotage.server.api.administration.servers import shown_servers
 from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
-from pilotage.server.api.places.federation import without_options
 from pilotage.server.web.pages import Cursor, Page, Staleness, Visit, command, view
 from pilotage.store import PersonToken
 

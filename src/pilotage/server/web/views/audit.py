@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.routing import Route
 
 from pilotage.model.records.audit import AuditRecord
-from pilotage.server.api.administration.audit import sight_of
+from pilotage.server.api.edge.access import sight_of
 from pilotage.server.web.pages import Cursor, Page, Visit, command, view
 from pilotage.store import AuditQuery
 

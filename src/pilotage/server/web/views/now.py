@@ -15,6 +15,7 @@ from pilotage.flow.calls.work import remarks, stuck
 from pilotage.model.circuit_breakers.breaker import seen_by
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
+from pilotage.model.values.identity import WholeVo
 from pilotage.server.api.places.breakers import ShownBreaker, breaker_view
 from pilotage.server.web.pages import Page, Staleness, Visit, view
 from pilotage.server.web.views.shares import uses
@@ -100,7 +101,7 @@ def now(visit: Visit) -> Page:
     for task in live:
         jobs.update(task.jobs)
     model = NowModel(
-        day=work_day(visit, "person", visit.owner.key) if visit.owner else work_day(visit, "all"),
+        day=_day(visit),
         waiting=sum(jobs[state] for state in _WAITING),
         running=sum(jobs[state] for state in AT_A_PILOT),
         moving=sum(jobs[state] for state in _MOVING),
@@ -109,7 +110,7 @@ def now(visit: Visit) -> Page:
         waits=_waits(visit, live),
         failing=_failing(visit, [*live, *lately]),
         breakers=_breakers(visit),
-        stuck=_stuck(visit) if visit.is_operator else (),
+        stuck=_stuck(visit) if visit.sees_all else (),
         shares=[use for use in uses(visit) if use.target][:MOST_ROWS],
         is_bounded=any(page.next for page in by_state.values()),
         has_tasks=any(by_state.values()),
@@ -123,6 +124,18 @@ def now(visit: Visit) -> Page:
         json=f"/tasks?limit={MOST_TASKS}",
         command="pilotage status --now",
         stale=Staleness(seconds=5),
+    )
+
+
+def _day(visit: Visit) -> WorkDay:
+    """Return the last day of the work that the caller sees."""
+    owner = visit.owner
+    if owner is None:
+        return work_day(visit, "all")
+    return (
+        work_day(visit, "vo", owner.vo)
+        if isinstance(owner, WholeVo)
+        else work_day(visit, "person", owner.key)
     )
 
 

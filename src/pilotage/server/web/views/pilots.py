@@ -12,7 +12,7 @@ from starlette.routing import Route
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.server.api.places.breakers import ShownBreaker
-from pilotage.server.api.places.pilots import breakers_of_empty, read_logs
+from pilotage.server.api.places.pilots import breakers_of_empty, queues_seen, read_logs, visible_pilot
 from pilotage.server.api.work.explanations import explained_pilot
 from pilotage.server.api.work.logs import KeptLogs
 from pilotage.server.api.work.task_filters import TEXT
@@ -44,17 +44,23 @@ class PilotsModel:
     next_page: str
 
 
+def _refuse_users(visit: Visit) -> None:
+    if not visit.caller.sites:
+        visit.for_operators("see pilots")
+
+
 def pilots(visit: Visit) -> Page:
     """Show the newest pilots, in a state, of a queue, or sent in vain."""
-    visit.for_operators("see pilots")
+    _refuse_users(visit)
     query = visit.query(PilotQuery)
-    queue = query.queue or None
-    page = visit.store.queries.pilots(query.state, queue, ROWS, query.empty, query.after)
+    queue, queues = query.queue or None, queues_seen(visit.runtime, visit.caller)
+    shown = queues if queue is None else {queue} if queues is None else queues & {queue}
+    page = visit.store.queries.pilots(query.state, queue, ROWS, query.empty, query.after, queues)
     model = PilotsModel(
         query=query,
         states=tuple(PilotState),
         pilots=page,
-        breakers=breakers_of_empty(visit.runtime, queue) if query.empty else (),
+        breakers=breakers_of_empty(visit.runtime, shown) if query.empty else (),
         total=page.total,
         next_page=visit.next_page(page),
     )
@@ -82,8 +88,9 @@ class PilotModel:
 
 def pilot(visit: Visit) -> Page:
     """Show why a pilot was made, which jobs it ran, why it ended, and its agent's log."""
-    visit.for_operators("see pilots")
+    _refuse_users(visit)
     number = visit.number("pilot")
+    visible_pilot(visit.runtime, visit.caller, number)
     explanation = explained_pilot(visit.runtime, number)
     if explanation is None:
         raise HTTPException(404, f"there is no pilot {number}")

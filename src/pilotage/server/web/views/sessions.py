@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from pilotage.model.rules.verbs import END_SESSION
+from pilotage.model.values.identity import Identity
 from pilotage.server.web.action_model import ActionPreview, ActionSubject, PageAction
 from pilotage.server.web.pages import Page, Visit, view
 from pilotage.store import BrowserSession
@@ -24,9 +25,14 @@ class SessionsModel:
     more: int
 
 
+def _owner(visit: Visit) -> Identity | None:
+    """Return the person who owns the sessions that a visitor sees and may end; None: everybody."""
+    return None if visit.is_operator else visit.caller.identity
+
+
 def sessions(visit: Visit) -> Page:
     """Show the open sessions that a person may end."""
-    records = visit.store.sessions.of(visit.owner)
+    records = visit.store.sessions.of(_owner(visit))
     model = SessionsModel(
         sessions=records[:MOST_ROWS], current=visit.session, more=max(len(records) - MOST_ROWS, 0)
     )
@@ -40,7 +46,7 @@ class _EndedSession(ActionSubject):
 
 def _find(visit: Visit) -> _EndedSession:
     name = visit.request.path_params["session"]
-    for session in visit.store.sessions.of(visit.owner):
+    for session in visit.store.sessions.of(_owner(visit)):
         if session.id == name:
             return _EndedSession(
                 name="this session", path="/sessions", section="Sessions", json="", session=session
@@ -54,7 +60,7 @@ def _show(_: Visit, of: _EndedSession, __: str) -> ActionPreview:
 
 
 def _end(visit: Visit, of: _EndedSession) -> None:
-    visit.store.sessions.end_named(of.session.id, visit.owner)
+    visit.store.sessions.end_named(of.session.id, _owner(visit))
 
 
 ROUTES: Sequence[Route] = (

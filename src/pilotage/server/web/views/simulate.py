@@ -12,7 +12,7 @@ from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.federation.faults import BadDocument
 from pilotage.flow.calls.administration.people import last_simulation
-from pilotage.server.api.places.federation import without_options
+from pilotage.model.rules.options import without_options
 from pilotage.server.web.pages import Page, Redirect, Visit, action, command, view
 from pilotage.server.web.sessions import token_of_session
 from pilotage.server.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, SimulationRuns

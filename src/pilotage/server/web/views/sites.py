@@ -135,7 +135,7 @@ def _map(visit: Visit, rows: Sequence[SiteRow]) -> SiteMap:
     federation = visit.store.declared_federation()
     files: Mapping[tuple[str, str], int] = {}
     links: Sequence[Link] = federation.links
-    if visit.is_operator:
+    if visit.sees_all:
         links, files = visit.runtime.world().federation.links, _files(visit, federation)
     rates = {(link.source, link.destination): _rate(link) for link in links}
     map_links = [

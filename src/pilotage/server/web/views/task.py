@@ -16,7 +16,7 @@ from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import ENDED, JobState
 from pilotage.model.rules.verbs import CANCEL, RETRY, Verb
-from pilotage.server.api.edge.access import may_see
+from pilotage.server.api.edge.access import may_change
 from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.task_jobs import read_logs
@@ -92,7 +92,7 @@ class TaskModel:
 
 def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **page_fields: Any) -> Page:
     task = whole(visit.runtime, task)
-    is_own = may_see(visit.caller, task.owner, task.vo)
+    is_own = may_change(visit.caller, task.owner, task.vo)
     model = TaskModel(
         task=task,
         progress=progress(task),
@@ -227,7 +227,7 @@ def jobs(visit: Visit) -> Page:
         has_indexes=any(job.index is not None for job in rows),
         has_parameters=any(job.parameters for job in rows),
         has_reasons=any(job.reason for job in rows),
-        verbs=(RETRY, CANCEL) if may_see(visit.caller, task.owner, task.vo) else (),
+        verbs=(RETRY, CANCEL) if may_change(visit.caller, task.owner, task.vo) else (),
     )
     parameters = query.model_dump(mode="json", exclude_defaults=True)
     filters = {

@@ -105,7 +105,7 @@ def tasks(visit: Visit) -> Page:
         sorts=SORTS,
         next_page=visit.next_page(page),
         is_first_page=not query.after,
-        shows_owners=visit.is_operator or query.shared,
+        shows_owners=visit.sees_others or query.shared,
         verbs=(RETRY, HOLD, RELEASE, CANCEL, DELETE),
         is_filtered=bool(query.name or query.owner or query.site or query.label or query.state),
     )

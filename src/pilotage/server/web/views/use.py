@@ -66,7 +66,7 @@ def use(visit: Visit) -> Page:
             by=query.by,
             rows=usage.rows,
             span=span,
-            choices=(*CHOICES, *(OF_OPERATORS if visit.is_operator else ())),
+            choices=(*CHOICES, *(OF_OPERATORS if visit.sees_others else ())),
             causes=LOSSES,
             left_out=usage.left_out,
             steps=steps("core_seconds"),

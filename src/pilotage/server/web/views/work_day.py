@@ -37,7 +37,7 @@ class WorkDay:
 
 
 def work_day(visit: Visit, kind: WorkOf, name: str = "") -> WorkDay:
-    """Return the last day of all work, or that of a site, a person or a task."""
+    """Return the last day of all work, or that of a site, a VO, a person or a task."""
     begin = visit.now - DAY
     quarters = visit.store.past.work(kind, name, begin)
     most_running = max((quarter.running for quarter in quarters), default=0.0)

@@ -52,7 +52,7 @@ def workflows(visit: Visit) -> Page:
         query=query,
         workflows=page,
         next_page=visit.next_page(page),
-        shows_owners=visit.is_operator,
+        shows_owners=visit.sees_others,
     )
     parameters = {"limit": ROWS, "name": query.name, "after": query.after}
     return Page(
