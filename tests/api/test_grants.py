@@ -166,3 +166,53 @@ def test_grants_come_in_pages(house: House, alice: TestClient, bob: TestClient, 
     assert bob.get("/grants").json()["total"] == 1
     for cursor in ("x", "WyJhIl0="):
         assert alice.get("/grants", params={"after": cursor}).status_code == 422
+
+
+def test_a_group_lets_its_members_read_or_change_each_others_tasks(house: House, submit: Submit) -> None:
+    task = submit()
+    (job,) = house.activate(task)
+    bob, mona = house.as_("user", BOB), house.as_("manager", Identity(name="mona", vo="atlas"))
+    outside = house.as_("user", Identity(name="oscar", vo="atlas", group="top"))
+    elsewhere = house.as_("user", Identity(name="bob", vo="belle", group="higgs"))
+    grant = {"kind": "group", "record": "higgs", "group": "higgs"}
+
+    def statuses(client: TestClient) -> list[int]:
+        reads = client.get(f"/tasks/{task}"), client.get(f"/jobs/{job}")
+        return [answer.status_code for answer in (*reads, client.post(f"/tasks/{task}/hold"))]
+
+    assert statuses(bob) == [404, 404, 404]
+    assert mona.post("/grants", json=grant).json()["record"] == "atlas:higgs"
+    assert statuses(bob) == [200, 200, 403]
+    assert statuses(outside) == statuses(elsewhere) == [404, 404, 404]
+    assert [one["id"] for one in bob.get("/tasks?shared=true").json()["tasks"]] == [task]
+    assert house.as_("user", ALICE).get("/tasks?shared=true").json()["tasks"] == [], "her own"
+    assert mona.post("/grants", json={**grant, "manages": True}).json()["manages"]
+    assert statuses(bob) == [200, 200, 200]
+    of_task = {"kind": "task", "record": str(task), "person": "oscar"}
+    assert bob.post("/grants", json=of_task).status_code == 403, "they grant it to nobody else"
+    assert mona.post("/grants/revoke", json=grant).status_code == 200
+    assert statuses(bob) == [404, 404, 404]
+
+
+def test_a_grant_may_let_others_change_a_task_or_a_workflow(house: House, alice: TestClient) -> None:
+    made = alice.post("/workflows", json={"name": "flow", "tasks": [{"name": "work"}]}).json()
+    task, bob = made["tasks"][0]["id"], house.as_("user", BOB)
+    for kind, record in (("task", task), ("workflow", made["id"])):
+        grant = {"kind": kind, "record": str(record), "person": "bob"}
+        assert bob.post(f"/tasks/{task}/renew", json={"lease": 86400}).status_code == 404
+        assert alice.post("/grants", json={**grant, "manages": True}).status_code == 200
+        assert bob.post(f"/tasks/{task}/renew", json={"lease": 86400}).status_code == 200
+        assert alice.post("/grants/revoke", json=grant).status_code == 200
+    dataset = {"kind": "dataset", "record": "runs", "person": "bob", "manages": True}
+    assert alice.post("/grants", json=dataset).status_code == 422
+
+
+def test_only_its_manager_and_operators_grant_the_work_of_a_group(
+    house: House, alice: TestClient, operator: TestClient
+) -> None:
+    grant = {"kind": "group", "record": "higgs", "group": "higgs", "vo": "atlas"}
+    others = (alice, house.as_("manager", OTHER_ALICE), house.as_("site-admin", ALICE, sites=["north"]))
+    assert [client.post("/grants", json=grant).status_code for client in others] == [403, 403, 403]
+    assert house.as_("monitor", ALICE).post("/grants", json=grant).status_code == 403
+    assert operator.post("/grants", json={**grant, "record": "a:b"}).status_code == 422
+    assert operator.post("/grants", json=grant).json()["record"] == "atlas:higgs"

@@ -61,7 +61,11 @@ JOB = {
 }
 STEERED_JOB = LINES | {"id": int, "jobs": COUNTS, "state": str}
 STEERED_TASK = STEERED_JOB | {"task": TASK}
-GRANT = _all(str, "by by_vo group kind person record vo") | {"made": float, "until": NUMBER_OR_NONE}
+GRANT = _all(str, "by by_vo group kind person record vo") | {
+    "made": float,
+    "manages": bool,
+    "until": NUMBER_OR_NONE,
+}
 _VOLUME = _all(int, "bytes files")
 DELETION = {
     **dict.fromkeys(("copies", "kept", "outputs"), _VOLUME),

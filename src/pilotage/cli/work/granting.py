@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-GRANTS = (Column("what"), Column("of"), Column("reader"), Column("until"))
+GRANTS = (Column("what"), Column("of"), Column("reader"), Column("may"), Column("until"))
 
 Subject = Annotated[
     str,
     typer.Argument(
-        help="A task or a workflow by number or name, or dataset:NAME.", metavar="TASK|WORKFLOW|DATASET"
+        help="A task or a workflow by number or name, dataset:NAME, or group:NAME for all work in a group.",
+        metavar="TASK|WORKFLOW|DATASET|GROUP",
     ),
 ]
 Reader = Annotated[str, typer.Argument(help="A person, or group:NAME.", metavar="PERSON|GROUP")]
@@ -37,16 +38,17 @@ def grant(
     until: Annotated[
         str, typer.Option(metavar="TIME", help="2h, 30d, or a time: it ends by itself then.")
     ] = "",
+    manage: Annotated[bool, typer.Option("--manage", help="They may also change it, as its owner.")] = False,
     vo: Vo = None,
     json_output: Json = False,
 ) -> None:
     end = _time(until) if until else None
     with connect() as client:
-        given = client.grant(_named(client, subject), reader, vo=vo, until=end)
+        given = client.grant(_named(client, subject), reader, vo=vo, until=end, manages=manage)
     if json_output:
         show_json(given)
     else:
-        echo(f"{_reader(given)} may read {_what(given)}, {_until(given)}")
+        echo(f"{_reader(given)} may {_may(given)} {_what(given)}, {_until(given)}")
 
 
 @app.command(help=REVOKE.help, epilog=f"Example: {REVOKE.example}")
@@ -56,7 +58,7 @@ def revoke(subject: Subject, reader: Reader, vo: Vo = None, json_output: Json = 
     if json_output:
         show_json(ended)
     else:
-        echo(f"revoked: {_reader(ended)} may not read {_what(ended)}")
+        echo(f"revoked: {_reader(ended)} may not read {_what(ended)} by this grant")
 
 
 @app.command(epilog="Example: pilotage grants")
@@ -67,14 +69,14 @@ def grants(limit: Limit = 50, after: After = "", json_output: Json = False) -> N
     if json_output:
         show_json(page)
         return
-    rows = [(_what(grant), grant["by"], _reader(grant), _until(grant)) for grant in page]
+    rows = [(_what(grant), grant["by"], _reader(grant), _may(grant), _until(grant)) for grant in page]
     show(GRANTS, rows, "There are no grants. To let bob read task 12: pilotage grant 12 bob")
     hint_next(page, "grant")
 
 
 def _named(client: "Client", subject: str) -> str:
     """Return the same as the client names it."""
-    if subject.startswith("dataset:"):
+    if subject.startswith(("dataset:", "group:")):
         return subject
     work = work_of(client, subject)
     return f"{work.kind}:{work.number}"
@@ -83,6 +85,10 @@ def _named(client: "Client", subject: str) -> str:
 def _reader(grant: Any) -> str:
     name = grant["person"] or f"group:{grant['group']}"
     return f"{name} of {grant['vo']}" if grant["vo"] else str(name)
+
+
+def _may(grant: Any) -> str:
+    return "change" if grant["manages"] else "read"
 
 
 def _what(grant: Any) -> str:

@@ -83,13 +83,17 @@ class AsyncSteering(AsyncApi):
         *,
         vo: str | None = None,
         until: float | None = None,
+        manages: bool = False,
     ) -> Record:
         """Let others read a task, ``"workflow:3"`` or ``"dataset:NAME"``: results, logs and explanations.
+
+        With ``manages`` they also change it. ``"group:NAME"`` is all work that is submitted in a group.
 
         The ``reader`` is a person, or ``"group:NAME"``, of your VO unless another is named. ``until`` is in
         s since 1970 UTC; None: until you revoke it.
         """
-        return await self._posted("/grants", GRANT, None, await self._granted(about, reader, vo, until=until))
+        body = await self._granted(about, reader, vo, until=until, manages=manages)
+        return await self._posted("/grants", GRANT, None, body)
 
     async def revoke(
         self, about: "int | str | RequestSubject | AsyncTask", reader: str, *, vo: str | None = None
@@ -109,8 +113,9 @@ class AsyncSteering(AsyncApi):
     ) -> dict[str, Any]:
         group = reader.removeprefix("group:") if reader.startswith("group:") else ""
         body = {"person": "" if group else reader, "group": group, "vo": vo, **more}
-        if isinstance(about, str) and about.startswith("dataset:"):
-            return {"kind": "dataset", "record": about.removeprefix("dataset:"), **body}
+        kind, _, name = about.partition(":") if isinstance(about, str) else ("", "", "")
+        if kind in ("dataset", "group"):
+            return {"kind": kind, "record": name, **body}
         subject = (await self.subject(about)).of_kinds("task", "workflow")
         return {"kind": subject.kind, "record": str(subject.id), **body}
 

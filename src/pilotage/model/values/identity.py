@@ -70,6 +70,9 @@ def includes(owners: Owners, name: str, vo: str) -> bool:
 MOST_SITES = 1000
 """Most sites of a site admin."""
 
+LONGEST_NAME = 200
+"""Most characters of a name of a person, VO or group."""
+
 UNFIT = "has ~, =, :, an invisible character, or a blank at an end; leave it out"
 
 
@@ -87,16 +90,17 @@ def refuse_unfit_names(identity: Identity) -> None:
     Scopes and keys join names with ``~``, ``=`` and ``:``.
     """
     for field in ("name", "vo", "group", "vo_role"):
-        if not _is_fit(getattr(identity, field)):
+        if not is_fit(getattr(identity, field)):
             raise UnfitName(field)
 
 
-def _is_fit(name: str) -> bool:
+def is_fit(name: str) -> bool:
+    """Return whether a name of a person, VO or group is unmistakable."""
     return name == name.strip() and name.isprintable() and not set("~=:").intersection(name)
 
 
 def _fit(name: str) -> str:
-    if not _is_fit(name):
+    if not is_fit(name):
         raise PydanticCustomError("identity_name", UNFIT)
     return name
 
@@ -104,7 +108,7 @@ def _fit(name: str) -> str:
 FIT = AfterValidator(_fit)
 """Follows the type of a name of a person, VO or group in a document."""
 
-IdentityName = Annotated[str, Field(max_length=200), FIT]
+IdentityName = Annotated[str, Field(max_length=LONGEST_NAME), FIT]
 """The name of a person, VO or group in a document, by the rule of those in tokens; empty: none is meant."""
 
 

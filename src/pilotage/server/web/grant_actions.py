@@ -11,13 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from pilotage.federation.faults import BadDocument, Fault
-from pilotage.model.records.grants import GrantKind, ReadGrant
+from pilotage.model.records.grants import GrantKind, WorkGrant
 from pilotage.model.rules.verbs import GRANT, REVOKE
 from pilotage.model.values.durations import end_of
 from pilotage.model.values.identity import IdentityName
 from pilotage.model.values.phrases import moment
 from pilotage.server.api.data.datasets import changeable
-from pilotage.server.api.edge.access import grounds_of, may_change
+from pilotage.server.api.edge.access import governs, grounds_of
 from pilotage.server.api.work.grants import GrantSubject, NewGrant, given, revoked
 from pilotage.server.api.work.tasks import steerable_task
 from pilotage.server.api.work.workflows import steerable_workflow
@@ -31,6 +31,7 @@ _READ: Mapping[GrantKind, str] = {
     "task": "its results, logs and explanations",
     "workflow": "results, logs and explanations of all its tasks",
     "dataset": "the files of all its versions",
+    "group": "results, logs and explanations of all its tasks",
 }
 
 
@@ -60,7 +61,7 @@ class _GrantedSubject(ActionSubject):
 
     kind: GrantKind
     record: str
-    grants: Sequence[ReadGrant]
+    grants: Sequence[WorkGrant]
 
     @property
     def word(self) -> str:
@@ -74,7 +75,7 @@ class _GrantedSubject(ActionSubject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownReader:
-    """Who may read a record, in words, and the address that revokes it."""
+    """Who may read a record, in words, and the address that revokes it; empty: its group lets them."""
 
     text: str
     address: str
@@ -82,22 +83,26 @@ class ShownReader:
 
 def readers(visit: Visit, task: TaskDetails) -> list[ShownReader]:
     """Return who may read a task besides its owner, for those who may revoke it."""
-    if not may_change(visit.caller, task.owner, task.vo):
+    if not governs(visit.caller, task.owner, task.vo):
         return []
     return shown(visit.store.grants.of(*grounds_of(task.id, task.workflow)))
 
 
-def shown(grants: Sequence[ReadGrant]) -> list[ShownReader]:
+def shown(grants: Sequence[WorkGrant]) -> list[ShownReader]:
     """Return who may read by grants."""
     return [ShownReader(text=_text(grant), address=_address(grant)) for grant in grants]
 
 
-def _text(grant: ReadGrant) -> str:
+def _text(grant: WorkGrant) -> str:
     name = f"{grant.reader} of {grant.vo}" if grant.vo else grant.reader
+    name += ", who may change it too" if grant.manages else ""
+    name += f" as {grant.record.partition(':')[2]} lets them" if grant.kind == "group" else ""
     return name + ("" if grant.until is None else f" until {moment(grant.until)}")
 
 
-def _address(grant: ReadGrant) -> str:
+def _address(grant: WorkGrant) -> str:
+    if grant.kind == "group":
+        return ""
     reader = {"reader": grant.reader, "vo": grant.vo}
     if grant.kind == "dataset":
         return f"/dataset/revoke?{urlencode({'dataset': grant.record, **reader})}"

@@ -9,6 +9,7 @@ import hashlib
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from typing import Annotated, NamedTuple, Protocol
 
@@ -336,9 +337,15 @@ def _sees(credential: Credential, owner: str, vo: str) -> bool:
     return is_owner(credential, owner, vo) or includes(owner_seen(credential), owner, vo)
 
 
-def may_change(credential: Credential, owner: str, vo: str) -> bool:
-    """Return whether the caller may change something of this owner's."""
+def governs(credential: Credential, owner: str, vo: str) -> bool:
+    """Return whether the caller may change something of this owner's by their role, and grant it."""
     return credential.role != "monitor" and _sees(credential, owner, vo)
+
+
+def may_change(store: Store, credential: Credential, owner: str, vo: str, *grounds: Ground) -> bool:
+    """Return whether the caller may change something of this owner's, by their role or a grant."""
+    is_granted = partial(store.grants.covers, credential.identity, *grounds, manages=True)
+    return governs(credential, owner, vo) or (credential.role != "monitor" and is_granted())
 
 
 def may_read(store: Store, credential: Credential, owner: str, vo: str, *grounds: Ground) -> bool:

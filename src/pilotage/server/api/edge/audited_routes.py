@@ -28,7 +28,7 @@ class AuditLine:
 
 
 _WORK = ("memory", "ram", "walltime", "cores", "priority", "anyway", "outputs")
-_GRANT = ("person", "group", "vo", "until")
+_GRANT = ("person", "group", "vo", "manages", "until")
 _READER = ("reader", "vo", "until")
 _PLACE = ("mode", "until")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pilotage.model.values.identity import (
     GENERIC,
+    LONGEST_NAME,
     RIGHTS,
     Credential,
     Identity,
@@ -17,7 +18,6 @@ from pilotage.model.values.identity import (
 )
 from pilotage.server.api.sign_in.issuer_files import CAPTURED, ClaimRule, Issuer, captures, claims_of, filled
 
-LONGEST_NAME = 200
 MOST_ITEMS = 1000
 """Most items of a claim: groups, scopes."""
 

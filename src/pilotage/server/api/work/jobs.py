@@ -139,7 +139,8 @@ def visible_job(store: Store, caller: Credential, job: int) -> JobDetails:
 def steerable_job(store: Store, caller: Credential, job: int) -> JobDetails:
     """Return a job that the caller may change; 404 as ``visible_job``, 403 if they may only read it."""
     details, task = _with_task(store, caller, job)
-    if not may_change(caller, task.owner, task.vo):
+    grounds = grounds_of(task.id, task.workflow)
+    if not may_change(store, caller, task.owner, task.vo, *grounds):
         raise HTTPException(403, f"job {job} is of a task of {task.owner}, which you may only read")
     return details
 

@@ -234,7 +234,8 @@ def visible_task(store: Store, caller: Credential, task: int) -> TaskDetails:
 def steerable_task(store: Store, caller: Credential, task: int) -> TaskDetails:
     """Return a task that the caller may change; 404 as ``visible_task``, 403 if they may only read it."""
     details = visible_task(store, caller, task)
-    if not may_change(caller, details.owner, details.vo):
+    grounds = grounds_of(task, details.workflow)
+    if not may_change(store, caller, details.owner, details.vo, *grounds):
         raise HTTPException(403, f"task {task} is a task of {details.owner}, which you may only read")
     return details
 

@@ -149,7 +149,7 @@ def visible_workflow(store: Store, caller: Credential, workflow: int) -> Workflo
 def steerable_workflow(store: Store, caller: Credential, workflow: int) -> WorkflowView:
     """Return a workflow that the caller may change; 403 if they may only read it."""
     view = visible_workflow(store, caller, workflow)
-    if not may_change(caller, view.owner, view.vo):
+    if not may_change(store, caller, view.owner, view.vo, ("workflow", str(workflow))):
         raise HTTPException(403, f"workflow {workflow} is one of {view.owner}, which you may only read")
     return view
 

@@ -16,7 +16,7 @@ from pilotage.flow.calls.work.what_if import Changes
 from pilotage.model.documents.remarks import Remark
 from pilotage.model.records.states import ENDED, JobState
 from pilotage.model.rules.verbs import CANCEL, RETRY, Verb
-from pilotage.server.api.edge.access import may_change
+from pilotage.server.api.edge.access import grounds_of, may_change
 from pilotage.server.api.work.explanations import explained_task
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.api.work.task_jobs import read_logs
@@ -90,20 +90,25 @@ class TaskModel:
     part: object
 
 
+def _can_change(visit: Visit, task: TaskDetails) -> bool:
+    grounds = grounds_of(task.id, task.workflow)
+    return may_change(visit.store, visit.caller, task.owner, task.vo, *grounds)
+
+
 def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **page_fields: Any) -> Page:
     task = whole(visit.runtime, task)
-    is_own = may_change(visit.caller, task.owner, task.vo)
+    can_change = _can_change(visit, task)
     model = TaskModel(
         task=task,
         progress=progress(task),
         notices=[remark for remark in task.remarks if remark.kind in NOTICES],
         quiet=[remark for remark in task.remarks if remark.kind in QUIET],
-        verbs=verbs(task) if is_own else [],
+        verbs=verbs(task) if can_change else [],
         tabs=TABS if workflows.is_chained(task) or tab == "Workflow" else TABS[:-1],
         tab=tab,
         done=visit.done,
         readers=readers(visit, task),
-        lent_by="" if is_own else task.owner,
+        lent_by="" if can_change else task.owner,
         manifest=f"{AS_JSON}/tasks/{task.id}/manifest" if task.state in ENDED["task"] else "",
         part=part,
     )
@@ -227,7 +232,7 @@ def jobs(visit: Visit) -> Page:
         has_indexes=any(job.index is not None for job in rows),
         has_parameters=any(job.parameters for job in rows),
         has_reasons=any(job.reason for job in rows),
-        verbs=(RETRY, CANCEL) if may_change(visit.caller, task.owner, task.vo) else (),
+        verbs=(RETRY, CANCEL) if _can_change(visit, task) else (),
     )
     parameters = query.model_dump(mode="json", exclude_defaults=True)
     filters = {
