@@ -35,7 +35,7 @@ def roles() -> str:
 def _rows(route: object) -> Iterator[tuple[str, ...]]:
     assert isinstance(route, APIRoute)
     (check,) = _checks(route.dependant)
-    for method in sorted(route.methods):
+    for method in sorted(route.methods or ()):
         roles = check.roles_at(method, route.path)
         words = (_word(role, check, route.path) if role in roles else "" for role in _COLUMNS)
         yield f"`{method} {route.path.removeprefix(PREFIX)}`", *words

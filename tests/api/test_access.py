@@ -1,7 +1,7 @@
 """Every route has a policy, and the policy holds: no token, another role, somebody else's token."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -58,6 +58,7 @@ SITE_ADMINS = {
     ("POST", "/queues/{queue}/test"),
     ("DELETE", "/sites/{site}/ad"),
 }
+MANAGERS = {("PUT", "/quotas"), ("POST", "/quotas/lift")}
 SITES = {("PUT", "/sites/{site}/ad")}
 PILOTS = {
     ("POST", "/pilot/match"),
@@ -88,6 +89,7 @@ EVERYBODY = {
     ("GET", "/events"),
     ("POST", "/workflows"),
     ("GET", "/workflows"),
+    ("GET", "/quotas"),
     ("GET", "/grants"),
     ("POST", "/grants"),
     ("POST", "/grants/revoke"),
@@ -176,6 +178,7 @@ FOR_AGENTS = {("GET", "/pilot/agent.pyz")}
 CLOSED = sorted(
     OPERATORS
     | SITE_ADMINS
+    | MANAGERS
     | SITES
     | PILOTS
     | EVERYBODY
@@ -202,6 +205,8 @@ BODIES: dict[Route, Any] = {
     ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
     ("POST", "/tokens/{token}/rotate"): {},
     ("POST", "/storages/{storage}/move"): {"to": "south-disk"},
+    ("PUT", "/quotas"): {"kind": "person", "name": "mallory", "jobs": 1, "because": "a test"},
+    ("POST", "/quotas/lift"): {"kind": "person", "name": "mallory", "because": "a test"},
     ("POST", "/people/close"): {"name": "mallory", "because": "left"},
     ("POST", "/files"): {"files": [{"name": "a", "size": 1, "storages": ["north-disk"]}]},
     ("POST", "/datasets"): {"dataset": "runs", "files": ["a"]},
@@ -235,17 +240,18 @@ def only_reads(route: Route) -> bool:
 
 
 def _roles_of(route: Route) -> frozenset[Role]:
-    if route in FOR_AGENTS:
-        return PEOPLE | {"pilot", "enrolment"}
-    if route in ENROLMENT:
-        return frozenset(("enrolment", "enrolled"))
-    if route in PILOTS:
-        return frozenset(("pilot",))
-    if route in SITES:
-        return frozenset(("site", "site-admin", "operator"))
-    if route in SITE_ADMINS:
-        return frozenset(("site-admin", "operator"))
-    return frozenset(("operator",)) if route in OPERATORS else PEOPLE
+    return next((roles for routes, roles in OTHER_ROLES if route in routes), PEOPLE)
+
+
+OTHER_ROLES: tuple[tuple[Collection[Route], frozenset[Role]], ...] = (
+    (FOR_AGENTS, PEOPLE | {"pilot", "enrolment"}),
+    (ENROLMENT, frozenset(("enrolment", "enrolled"))),
+    (PILOTS, frozenset(("pilot",))),
+    (SITES, frozenset(("site", "site-admin", "operator"))),
+    (SITE_ADMINS, frozenset(("site-admin", "operator"))),
+    (MANAGERS, frozenset(("manager", "operator"))),
+    (OPERATORS, frozenset(("operator",))),
+)
 
 
 def call(client: Any, route: Route, number: int = 1) -> Any:

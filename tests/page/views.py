@@ -75,6 +75,8 @@ VIEWS = (
     SeenView("admin-load", "/admin/federation/load", "olga"),
     SeenView("admin-history", "/admin/history", "olga"),
     SeenView("sessions", "/sessions", "olga"),
+    SeenView("quotas", "/quotas", "olga"),
+    SeenView("limits", "/quotas/limit", "olga"),
     SeenView("admin-tokens", "/admin/tokens", "olga"),
     SeenView("audit", "/audit", "olga"),
     SeenView("admin-servers", "/admin/servers", "olga"),

@@ -1,7 +1,7 @@
 """Pages on a real store, and people signed in: the house of tests/api, with the page beside its API."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,13 +38,13 @@ class PageHouse:
         made.portal = _LOOPS[0]
         return made
 
-    def token(self, role: Role, identity: Identity) -> str:
-        return self.store.tokens.create(Credential(role=role, identity=identity))
+    def token(self, role: Role, identity: Identity, sites: Iterable[str] = ()) -> str:
+        return self.store.tokens.create(Credential(role=role, identity=identity, sites=frozenset(sites)))
 
-    def signed_in(self, role: Role, identity: Identity) -> TestClient:
+    def signed_in(self, role: Role, identity: Identity, sites: Iterable[str] = ()) -> TestClient:
         """A browser with a session."""
         browser = self.browser()
-        answer = browser.post("/sign-in", data={"token": self.token(role, identity), "next": "/tasks"})
+        answer = browser.post("/sign-in", data={"token": self.token(role, identity, sites), "next": "/tasks"})
         assert answer.status_code == 303, answer.text
         return browser
 

@@ -176,6 +176,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "administration.audit",
             "Show who did what: you, and others to your tasks and files; for an operator everybody.",
         ),
+        "quotas": CommandEntry(
+            "administration.quotas", "Show what limits your work; set limits of people, groups and VOs."
+        ),
         "people": CommandEntry(
             "administration.people", "Close a person: end their tokens, tasks and pilots together."
         ),

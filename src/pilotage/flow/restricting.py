@@ -4,17 +4,29 @@ import logging
 from collections.abc import Callable
 
 from pilotage.flow.runtime import Runtime
+from pilotage.model.records.quotas import QuotaException
 from pilotage.model.records.restrictions import Restriction
 from pilotage.store import NoFederation
 
 log = logging.getLogger(__name__)
 
 Change = Callable[[tuple[Restriction, ...]], tuple[Restriction, ...]]
+LimitChange = Callable[[tuple[QuotaException, ...]], tuple[QuotaException, ...]]
 
 
 def put_in_force(runtime: Runtime, change: Change, actor: str, note: str) -> None:
     """Save changed restrictions as a new version of the federation. Raises ``NoFederation``."""
     runtime.store.federations.restrict(change, actor, runtime.clock(), note)
+    _tell(runtime, actor, note)
+
+
+def put_limits_in_force(runtime: Runtime, change: LimitChange, actor: str, note: str) -> None:
+    """Save changed limits of people, groups and VOs likewise. Raises ``NoFederation``."""
+    runtime.store.federations.limit(change, actor, runtime.clock(), note)
+    _tell(runtime, actor, note)
+
+
+def _tell(runtime: Runtime, actor: str, note: str) -> None:
     log.warning("%s, by %s", note, actor)
     runtime.wakeups.wake_all()
     runtime.tell_news()

@@ -119,6 +119,12 @@ class Past:
             )
         )
 
+    def core_seconds(self, since: float, vo: str, owner: str | None, group: str | None) -> float:
+        """Return the core time of a VO's attempts, of one owner or group unless None, since a day's begin."""
+        return self._database.read(
+            lambda connection: daily_use.core_seconds(connection, since, vo, owner, group)
+        )
+
     def usage(self, query: UseQuery) -> UseReport:
         """Return what attempts used that ended in some days."""
         return self._database.read(lambda connection: use_report.read(connection, query))

@@ -10,6 +10,7 @@ from pilotage.model.circuit_breakers.changes import BreakerState, NotedKey
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.measurements import COMMITS, MEASURES
+from pilotage.model.records.quotas import QuotaException
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
 from pilotage.model.values.identity import Identity, UnfitName
@@ -360,6 +361,10 @@ class Store:
         return frozenset(
             {site.name for site in federation.sites} | {queue.site for queue in federation.queues}
         )
+
+    def quotas(self) -> tuple[QuotaException, ...]:
+        """Return the limits that people set beside the federation's file. Raises ``NoFederation``."""
+        return self.database.read(self.federations.in_force).quotas
 
     def restrictions(self) -> tuple[Restriction, ...]:
         """Return what operators drain or have closed. Raises ``NoFederation``."""

@@ -15,6 +15,8 @@ from pilotage.client.shapes import (
     FEDERATION_VERSION,
     HEALTH,
     PERSON,
+    QUOTA,
+    QUOTAS,
     READINESS,
     SECRET,
     SERVERS,
@@ -26,6 +28,13 @@ from pilotage.client.shapes import (
 )
 
 from .api import AsyncApi
+
+
+def _holder(name: str, vo: str | None) -> dict[str, str | None]:
+    kind, mark, rest = name.partition(":")
+    if not mark:
+        return {"kind": "person", "name": name, "vo": vo}
+    return {"kind": "vo", "vo": rest} if kind == "vo" else {"kind": kind, "name": rest, "vo": vo}
 
 
 class AsyncAdministration(AsyncApi):
@@ -120,6 +129,22 @@ class AsyncAdministration(AsyncApi):
     async def revoke_token(self, token: str) -> Record:
         """Revoke a token, named as the list names it."""
         return await self._sent("DELETE", "/tokens/{token}", {}, {"token": token})
+
+    async def quotas(self) -> Record:
+        """Return what limits your work (``of_caller``), and ``exceptions`` for people, groups and VOs."""
+        return await self._record("/quotas", QUOTAS)
+
+    async def set_quota(self, holder: str, *, because: str, vo: str | None = None, **limits: float) -> Record:
+        """Set limits of a person, ``"group:NAME"`` or ``"vo:NAME"``, in place of earlier ones.
+
+        They are tasks, jobs, files, stored, uploaded and core_hours.
+        """
+        body = {**_holder(holder, vo), "because": because, **limits}
+        return await self._sent("PUT", "/quotas", QUOTA, body=body)
+
+    async def lift_quota(self, holder: str, *, because: str, vo: str | None = None) -> Record:
+        """End the limits of a person, ``"group:NAME"`` or ``"vo:NAME"``."""
+        return await self._posted("/quotas/lift", QUOTA, None, {**_holder(holder, vo), "because": because})
 
     async def close_person(
         self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False

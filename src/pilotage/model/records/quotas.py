@@ -1,14 +1,85 @@
 """Quotas of people, groups and VOs, and global shares: parts of the federation document."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pilotage.model.records.spec import LiveWork
-from pilotage.model.values.identity import IdentityName
-from pilotage.model.values.types import CLOSED, Name, NonNegative, Positive
+from pilotage.model.values.identity import Identity, IdentityName
+from pilotage.model.values.types import CLOSED, Name, NonNegative, Number, Positive
+
+HolderKind = Literal["person", "group", "vo"]
+
+LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours")
+"""What a quota of one person, group or VO may limit."""
+
+MOST_EXCEPTIONS = 1000
+"""Most people, groups and VOs with limits in place of the general ones."""
+
+_SUFFIXES: dict[HolderKind, str] = {"person": "user", "group": "group", "vo": "vo"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaException:
+    """Limits of one person, group or VO in place of the general ones. None: the general one holds."""
+
+    __pydantic_config__ = CLOSED
+
+    kind: HolderKind
+    """The kind of its holder."""
+    name: IdentityName = ""
+    """Name of the person or group; empty: a VO."""
+    vo: IdentityName = ""
+    """Its VO."""
+    tasks: Number | None = None
+    """Unfinished tasks, of a person or VO."""
+    jobs: Number | None = None
+    """Live jobs."""
+    files: Number | None = None
+    """Input files of unfinished tasks, of a person or VO."""
+    stored: Number | None = None
+    """MB that all tasks of a person take in the store."""
+    uploaded: NonNegative | None = None
+    """GB of uploaded files, of a person or VO."""
+    core_hours: NonNegative | None = None
+    """Core hours in a calendar month."""
+    because: Annotated[str, Field(max_length=500)] = ""
+    """Why."""
+    actor: str = ""
+    """Who set it; empty: the file of the federation."""
+    since: float = 0
+    """When, in s since 1970 UTC."""
+
+    @property
+    def key(self) -> tuple[HolderKind, str, str]:
+        """Return its holder."""
+        return self.kind, self.vo, self.name
+
+    @property
+    def holder(self) -> str:
+        """Return its holder in words: ``person ada of atlas``."""
+        if self.kind == "vo":
+            return f"VO {self.vo}"
+        return f"{self.kind} {self.name}" + (f" of {self.vo}" if self.vo else "")
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Return the limits that it has."""
+        return {name: value for name in LIMITS if (value := getattr(self, name)) is not None}
+
+    def holds_for(self, owner: Identity) -> bool:
+        """Return whether it limits an owner's work."""
+        if self.vo != owner.vo:
+            return False
+        return self.kind == "vo" or self.name == (owner.name if self.kind == "person" else owner.group)
+
+    def constants(self) -> dict[str, Any]:
+        """Return its limits, named as the general ones."""
+        suffix = _SUFFIXES[self.kind]
+        named = {f"{name}_by_{suffix}": value for name, value in self.limits.items()}
+        return {name: value for name, value in named.items() if name in QuotaConstants.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +115,33 @@ class QuotaConstants:
     """Jobs of a VO's tasks, including throttled and future ones. Further submissions are refused."""
     files_by_vo: Positive = 20_000_000
     """Input files of these tasks, counted per task."""
+    core_hours_by_user: NonNegative | None = None
+    """Core hours that one user's attempts may use in a calendar month (UTC). Then submissions are refused,
+    and what was submitted goes on. None: no limit."""
+    core_hours_by_group: NonNegative | None = None
+    """The same of one group of a VO."""
+    core_hours_by_vo: NonNegative | None = None
+    """The same of one VO."""
+    exceptions: Annotated[tuple[QuotaException, ...], Field(max_length=MOST_EXCEPTIONS)] = ()
+    """Limits of single people, groups and VOs. What `pilotage quotas set` says goes before the file."""
+
+    def for_owner(self, owner: Identity) -> "QuotaConstants":
+        """Return the limits of an owner's work."""
+        changes: dict[str, Any] = {}
+        for exception in self.exceptions:
+            if exception.holds_for(owner):
+                changes |= exception.constants()
+        return replace(self, exceptions=(), **changes) if changes else self
 
     def may_throttle(self, planned: Collection[int]) -> bool:
         """Return whether a VO's unfinished tasks, with these jobs by owner, could exceed a quota of live
         jobs."""
-        most_together = min(self.jobs_by_vo, self.jobs_by_group)
-        return sum(planned) > most_together or max(planned, default=0) > self.jobs_by_user
+        limits = [(exception.kind, exception.jobs) for exception in self.exceptions]
+        of_people = [jobs for kind, jobs in limits if jobs is not None and kind == "person"]
+        of_many = [jobs for kind, jobs in limits if jobs is not None and kind != "person"]
+        most_together = min(self.jobs_by_vo, self.jobs_by_group, *of_many)
+        most_of_one = min(self.jobs_by_user, *of_people) if of_people else self.jobs_by_user
+        return sum(planned) > most_together or max(planned, default=0) > most_of_one
 
     @property
     def of_user(self) -> LiveWork:

@@ -22,7 +22,7 @@ class JobQuota(NamedTuple):
 
 def quotas_of(constants: QuotaConstants, owner: Identity) -> Iterator[JobQuota]:
     """Yield the quotas of an owner's jobs. Owners without a group have no group quota."""
-    vo = owner.vo
+    vo, constants = owner.vo, constants.for_owner(owner)
     yield JobQuota(f"user {owner.name}", ("user", vo, owner.name), "jobs_by_user", constants.jobs_by_user)
     if owner.group:
         key = "group", vo, owner.group
@@ -36,22 +36,27 @@ class JobRooms:
 
     def __init__(self, constants: QuotaConstants, live: Iterable[OwnerJobs]) -> None:
         self._constants = constants
+        self._quotas: dict[Identity, tuple[JobQuota, ...]] = {}
         self._have: Counter[Key] = Counter()
         self._throttled: Counter[tuple[str, str, str]] = Counter()
         for owner_jobs in live:
             self._throttled[owner_jobs.vo, owner_jobs.group, owner_jobs.owner] += owner_jobs.throttled
-            for quota in quotas_of(
-                constants, Identity(name=owner_jobs.owner, vo=owner_jobs.vo, group=owner_jobs.group)
-            ):
+            owner = Identity(name=owner_jobs.owner, vo=owner_jobs.vo, group=owner_jobs.group)
+            for quota in self._of(owner):
                 self._have[quota.key] += owner_jobs.live
+
+    def _of(self, owner: Identity) -> tuple[JobQuota, ...]:
+        if owner not in self._quotas:
+            self._quotas[owner] = tuple(quotas_of(self._constants, owner))
+        return self._quotas[owner]
 
     def room(self, owner: Identity) -> int:
         """Return how many more jobs may become live."""
-        return max(0, min(quota.limit - self._have[quota.key] for quota in quotas_of(self._constants, owner)))
+        return max(0, min(quota.limit - self._have[quota.key] for quota in self._of(owner)))
 
     def take(self, owner: Identity, jobs: int) -> None:
         """Count jobs that become live."""
-        for quota in quotas_of(self._constants, owner):
+        for quota in self._of(owner):
             self._have[quota.key] += jobs
 
     def release(self, owner: Identity) -> None:
@@ -69,5 +74,5 @@ class JobRooms:
 
     def full(self, owner: Identity) -> list[tuple[JobQuota, int]]:
         """Return the full quotas, each with its live jobs."""
-        quotas = ((quota, self._have[quota.key]) for quota in quotas_of(self._constants, owner))
+        quotas = ((quota, self._have[quota.key]) for quota in self._of(owner))
         return [(quota, have) for quota, have in quotas if have >= quota.limit]

@@ -93,6 +93,8 @@ REVOKE = Verb(
     done="Revoked.",
 )
 END_SESSION = Verb(name="end", done="The session has ended.", word="End")
+LIMIT = Verb(name="limit", done="The limits are in force.")
+UNLIMIT = Verb(name="unlimit", done="The limits are lifted.", word="Lift the limits of")
 LIFT = Verb(name="lift", done="Lifted.", is_for_operators=True)
 DRAIN = Verb(
     name="drain", done="Drained: nothing new starts there.", is_dangerous=True, is_for_operators=True
@@ -116,5 +118,8 @@ OF_WORK = (RETRY, SET, *OF_TASKS, CANCEL)
 
 VERBS = {
     verb.name: verb
-    for verb in (*OF_WORK, DELETE, GRANT, REVOKE, END_SESSION, LIFT, DRAIN, CLOSE, OPEN, LOAD, ROLLBACK)
+    for verb in (
+        *(*OF_WORK, DELETE, GRANT, REVOKE, END_SESSION),
+        *(LIMIT, UNLIMIT, LIFT, DRAIN, CLOSE, OPEN, LOAD, ROLLBACK),
+    )
 }

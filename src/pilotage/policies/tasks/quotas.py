@@ -17,6 +17,9 @@ class Quota:
     user: LiveWork = field(default_factory=LiveWork)
     vo: LiveWork = field(default_factory=LiveWork)
 
+    def __post_init__(self) -> None:
+        self.constants = self.constants.for_owner(self.owner)
+
     def take(self, spec: TaskSpec) -> list[tuple[str, str]]:
         """Count a task, or refuse it: return a field and a sentence for each quota that it would exceed."""
         user, vo = self.user.with_task(spec), self.vo.with_task(spec)

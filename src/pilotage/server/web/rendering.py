@@ -61,7 +61,7 @@ MENUS = (
     ),
     Menu(
         label="Administration",
-        everybody={"Shares": "/shares", "Sessions": "/sessions", "Audit": "/audit"},
+        everybody={"Shares": "/shares", "Quotas": "/quotas", "Sessions": "/sessions", "Audit": "/audit"},
         operators={
             "Breakers": "/admin",
             "Simulate": "/simulate",

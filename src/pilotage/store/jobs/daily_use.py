@@ -218,3 +218,17 @@ def forget(connection: Connection, before: float, tasks_before: float) -> None:
     """Delete the days before a time (s since 1970 UTC), and those with tasks before another one."""
     connection.execute(_USE.forget, {"before": int(before // DAY)})
     connection.execute(_TASK_USE.forget, {"before": int(tasks_before // DAY)})
+
+
+def core_seconds(
+    connection: Connection, since: float, vo: str, owner: str | None, group: str | None
+) -> float:
+    """Return the core time of a VO's attempts since the day of a time (s since 1970 UTC).
+
+    ``owner`` and ``group`` choose some of them; None: all.
+    """
+    c = daily_use.c
+    query = select(func.coalesce(func.sum(c.core_seconds), 0)).where(c.day >= int(since // DAY), c.vo == vo)
+    query = query if owner is None else query.where(c.owner == owner)
+    query = query if group is None else query.where(c.group == group)
+    return float(connection.execute(query).scalar_one())

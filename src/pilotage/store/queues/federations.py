@@ -23,7 +23,9 @@ from sqlalchemy import (
 
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.quotas import QuotaException
 from pilotage.model.records.restrictions import Restriction
+from pilotage.model.rules.limited import with_exceptions
 from pilotage.model.rules.restricted import of_federation, restricted
 from pilotage.model.values.urls import without_password
 from pilotage.store.database.acts import note_act
@@ -54,6 +56,7 @@ federations = Table(
     text_column("digest"),
     text_column("restrictions"),
     text_column("note"),
+    text_column("quotas"),
 )
 
 UP = "up"
@@ -61,7 +64,7 @@ UP = "up"
 
 _VERSION = select(func.max(federations.c.version), func.coalesce(share_targets.REVISION, 0))
 _NEWEST = (
-    select(federations.c.version, federations.c.document, federations.c.restrictions)
+    select(*(federations.c[name] for name in ("version", "document", "restrictions", "quotas")))
     .order_by(federations.c.version.desc())
     .limit(1)
 )
@@ -77,7 +80,7 @@ _LOADS = (
 )
 _OF_FILE = _LOADS.where(federations.c.file == bindparam("file")).limit(1)
 _LATELY = (
-    select(federations.c.version, federations.c.time, federations.c.document, federations.c.restrictions)
+    select(*(federations.c[name] for name in ("version", "time", "document", "restrictions", "quotas")))
     .where(federations.c.version >= func.coalesce(_FIRST, 0), federations.c.version <= bindparam("version"))
     .order_by(federations.c.version.desc())
     .limit(MOST_VERSIONS)
@@ -105,6 +108,8 @@ class InForce(NamedTuple):
     changed: Mapping[str, float]
     declared: Federation
     restrictions: tuple[Restriction, ...] = ()
+    quotas: tuple[QuotaException, ...] = ()
+    """Limits of single people, groups and VOs that people set beside the file."""
     share_targets: int = 0
 
 
@@ -155,7 +160,7 @@ class Federations:
 
         def write(connection: Connection) -> int:
             newest = connection.execute(_NEWEST).one_or_none()
-            version, before, restrictions = newest or (0, None, "")
+            version, before, restrictions, quotas = newest or (0, None, "", "")
             note_act(before={"version": version}, after={"version": version + 1})
             if before is not None and (name := json.loads(before)["name"]) != federation.name:
                 raise FederationRenamed(name, federation.name)
@@ -163,6 +168,7 @@ class Federations:
                 raise FederationChanged(expected or 0, version)
             row = {"version": version + 1, "time": time, "actor": actor, "document": document, "note": note}
             row["restrictions"] = _text(of_federation(federation, _restrictions(restrictions)))
+            row["quotas"] = quotas
             if file is not None:
                 row |= {"file": file.path, "digest": file.digest}
             self._add(connection, row, event)
@@ -181,18 +187,44 @@ class Federations:
 
         Raises ``NoFederation``.
         """
+
+        def changed(newest: Any) -> dict[str, str]:
+            before = _restrictions(newest.restrictions)
+            after = change(before)
+            return {} if after == before else {"restrictions": _text(after)}
+
+        return self._change(changed, actor, time, note)
+
+    def limit(
+        self,
+        change: Callable[[tuple[QuotaException, ...]], tuple[QuotaException, ...]],
+        actor: str,
+        time: float,
+        note: str,
+    ) -> int:
+        """Change the limits of single people, groups and VOs, likewise. Raises ``NoFederation``."""
+
+        def changed(newest: Any) -> dict[str, str]:
+            before = _exceptions(newest.quotas)
+            after = change(before)
+            return {} if after == before else {"quotas": to_json(after).decode() if after else ""}
+
+        return self._change(changed, actor, time, note)
+
+    def _change(self, changed: Callable[[Any], Mapping[str, str]], actor: str, time: float, note: str) -> int:
+        """Write a version with other columns, if there are any. Return the version in force."""
         event = self._event(note, actor)
 
         def write(connection: Connection) -> int:
             newest = connection.execute(_NEWEST).one_or_none()
             if newest is None:
                 raise NoFederation
-            before = _restrictions(newest.restrictions)
-            if (after := change(before)) == before:
+            columns = changed(newest)
+            if not columns:
                 return int(newest.version)
+            kept = {name: getattr(newest, name) for name in ("document", "restrictions", "quotas")}
             row = {"version": newest.version + 1, "time": time, "actor": actor, "note": note}
-            row |= {"document": newest.document, "restrictions": _text(after)}
-            self._add(connection, row, event)
+            self._add(connection, {**row, **kept, **columns}, event)
             return int(newest.version) + 1
 
         return self._database.write(write)
@@ -262,8 +294,9 @@ class Federations:
             lately = raw_rows(connection, _LATELY, version=version)
             declared = without_passwords(from_json(Federation, lately[0][2]))
             restrictions = _restrictions(lately[0][3])
-            federation = restricted(declared, restrictions)
-            current = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)
+            quotas = _exceptions(lately[0][4])
+            federation = restricted(with_exceptions(declared, quotas), restrictions)
+            current = InForce(version, federation, _changed(lately[::-1]), declared, restrictions, quotas)
             current = self._note(_with_targets(current, connection, targets_in_force))
         elif current.share_targets != targets_in_force:
             current = self._note(_with_targets(current, connection, targets_in_force))
@@ -302,6 +335,10 @@ def _with_targets(in_force: InForce, connection: Connection, number: int) -> InF
 
 def _restrictions(text: str) -> tuple[Restriction, ...]:
     return from_json(tuple[Restriction, ...], text) if text else ()
+
+
+def _exceptions(text: str) -> tuple[QuotaException, ...]:
+    return from_json(tuple[QuotaException, ...], text) if text else ()
 
 
 def _text(restrictions: tuple[Restriction, ...]) -> str:
@@ -343,7 +380,7 @@ def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
     """Return when each queue or its unified queue was added, changed, or got other restrictions."""
     times: dict[str, float] = {}
     before: dict[str, Any] | None = None
-    for _, time, document, restrictions in versions:
+    for _, time, document, restrictions, _ in versions:
         modes = {
             (restriction.kind, restriction.name): restriction.mode
             for restriction in _restrictions(restrictions)

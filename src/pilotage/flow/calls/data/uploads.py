@@ -132,7 +132,7 @@ def refuse_beyond_quotas(runtime: Runtime, upload: WantedUpload) -> None:
     if owner.vo:
         quotas.append((f"{owner.vo} has", uploads_folder(federation.name, owner.vo), "uploaded_by_vo"))
     for who, folder, name in quotas:
-        most = getattr(federation.quotas, name)
+        most = getattr(federation.quotas.for_owner(owner), name)
         if (have := runtime.store.uploaded_bytes(folder)) + upload.file.size > most * GIGABYTE:
             raise NotNow(
                 f"{who} uploaded {_gigabytes(have)}, and the most is {most:g} GB (quotas.{name}); forget "

@@ -13,7 +13,7 @@ from pilotage.flow.calls.data import corrections, inputs
 from pilotage.flow.calls.data.catalogue import refuse_beyond_quota
 from pilotage.flow.calls.data.datasets import OutputDatasets
 from pilotage.flow.calls.data.inputs import Fault, Resolved
-from pilotage.flow.calls.work import chains, notifications, resumption, secrets
+from pilotage.flow.calls.work import chains, notifications, resumption, secrets, use_limits
 from pilotage.flow.errors import KeyReused, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision
@@ -111,7 +111,9 @@ MEGABYTE = 1_000_000
 
 def _refuse_beyond_quota(runtime: Runtime, owner: Identity) -> None:
     """Raise NotNow if a person's tasks take as many bytes as they may."""
-    quota = runtime.store.federation().quotas.stored_by_user
+    quotas = runtime.store.federation().quotas.for_owner(owner)
+    use_limits.refuse_beyond_core_hours(runtime, quotas, owner)
+    quota = quotas.stored_by_user
     if (have := runtime.store.stored_by(owner)) >= quota * MEGABYTE:
         raise NotNow(
             f"your tasks take {have / MEGABYTE:,.0f} MB of the store, and {quota:,} MB are the most "

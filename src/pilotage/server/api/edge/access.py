@@ -277,6 +277,7 @@ def _enrolling(
 
 FOR_PEOPLE = Depends(RoleCheck("user", "manager", "site-admin", "operator"))
 FOR_AGENTS = Depends(RoleCheck("user", "manager", "site-admin", "operator", "pilot", "enrolment"))
+FOR_MANAGERS = Depends(RoleCheck("manager", "operator"))
 FOR_SITE_ADMINS = Depends(RoleCheck("site-admin", "operator"))
 FOR_OPERATORS = Depends(RoleCheck("operator"))
 FOR_OPERATORS_NOW = Depends(RoleCheck("operator", asks_store=True))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pilotage.model.records.quotas import LIMITS
 from pilotage.model.rules.verbs import OF_TASKS, OF_WORK
 from pilotage.server.api.edge.dependencies import PREFIX, TES_PREFIX
 
@@ -89,6 +90,8 @@ _OF_API: Mapping[str, AuditLine] = {
     "PUT /notifications/settings": AuditLine(verb="set receivers"),
     "POST /notifications/secret": AuditLine(verb="make webhook secret"),
     "POST /notifications/test": AuditLine(verb="test receivers"),
+    "PUT /quotas": AuditLine(verb="set quota", record="{kind} {name}", asked=("vo", *LIMITS)),
+    "POST /quotas/lift": AuditLine(verb="lift quota", record="{kind} {name}", asked=("vo",)),
     "POST /people/close": AuditLine(verb="close person", record="person {name}", asked=("vo",)),
     f"POST {TES_PREFIX}/tasks": AuditLine(verb="submit", asked=("name",)),
     f"POST {TES_PREFIX}/tasks/{{task}}:cancel": AuditLine(verb="cancel", record="task {task}"),
@@ -116,6 +119,8 @@ _OF_PAGE: Mapping[str, AuditLine] = {
     "POST /dataset/revoke": AuditLine(verb="revoke", record="dataset {dataset}", asked=_READER),
     "POST /admin/federation/load": AuditLine(verb="load", record="federation", needs="load"),
     "POST /admin/federation/rollback": AuditLine(verb="rollback", record="federation", asked=("version",)),
+    "POST /quotas/limit": AuditLine(verb="set quota", record="{holder}", asked=("vo", *LIMITS)),
+    "POST /quotas/unlimit": AuditLine(verb="lift quota", record="{holder}", asked=("vo",)),
     "POST /sessions/{session}/end": AuditLine(verb="end session", record="session {session}"),
     "POST /sign-in": AuditLine(verb="sign in"),
     "POST /sign-out": AuditLine(verb="sign out"),
