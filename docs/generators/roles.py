@@ -50,4 +50,5 @@ def _checks(dependant: Dependant) -> set[RoleCheck]:
 def _word(role: Role, check: RoleCheck, path: str) -> str:
     if any(name in path for name in _OF_RECORDS) and role in _REACH:
         return _REACH[role]
-    return "sites'" if role == "site-admin" and "user" not in check.roles else "yes"
+    limited = {"site-admin": "sites'", "manager": "VO's"} if "user" not in check.roles else {}
+    return limited.get(role, "yes")

@@ -27,7 +27,6 @@ Route = tuple[str, str]
 
 OPEN = {("GET", "/sign-in"), ("GET", "/health"), ("GET", "/health/live"), ("GET", "/health/ready")}
 OPERATORS = {
-    ("POST", "/transfers/priorities"),
     ("PUT", "/federation"),
     ("GET", "/federation/history"),
     ("POST", "/federation/rollback"),
@@ -58,7 +57,7 @@ SITE_ADMINS = {
     ("POST", "/queues/{queue}/test"),
     ("DELETE", "/sites/{site}/ad"),
 }
-MANAGERS = {("PUT", "/quotas"), ("POST", "/quotas/lift")}
+MANAGERS = {("PUT", "/quotas"), ("POST", "/quotas/lift"), ("POST", "/transfers/priorities")}
 SITES = {("PUT", "/sites/{site}/ad")}
 PILOTS = {
     ("POST", "/pilot/match"),

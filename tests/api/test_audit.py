@@ -223,6 +223,17 @@ def _opened(scene: Scene) -> Any:
     return scene.olga.delete("/restrictions/storage/north-disk")
 
 
+def _limited(scene: Scene) -> Any:
+    quota = {"kind": "person", "name": "alice", "vo": "atlas", "jobs": 5, "because": "a test"}
+    return scene.olga.put("/quotas", json=quota)
+
+
+def _unlimited(scene: Scene) -> Any:
+    assert _limited(scene).status_code == 200
+    holder = {"kind": "person", "name": "alice", "vo": "atlas", "because": "enough"}
+    return scene.olga.post("/quotas/lift", json=holder)
+
+
 def _posted(path: str, body: Any, by: str = "alice") -> Callable[[Scene], Any]:
     return lambda scene: getattr(scene, by).post(path, json=body)
 
@@ -279,6 +290,8 @@ SCENES: dict[str, Callable[[Scene], Any]] = {
     "POST /notifications/test": _posted(
         "/notifications/test", {"notify": [{"url": "https://a.example/hook?key=sesame"}]}
     ),
+    "PUT /quotas": _limited,
+    "POST /quotas/lift": _unlimited,
     "POST /people/close": lambda scene: (
         scene.task() and scene.olga.post("/people/close", json={"name": "alice", "because": "left"})
     ),

@@ -89,6 +89,16 @@ def test_an_operator_gives_transfers_priorities(house: House, operator: TestClie
     assert "stage" in house.woken()
 
 
+def test_a_manager_gives_priorities_to_transfers_of_the_vo(house: House, operator: TestClient) -> None:
+    for file in ("atlas:a", "user.alice~atlas:b", "belle:c", "user.alice~belle:d"):
+        transfer(house, file)
+    found = {one["file"]: one["id"] for one in operator.get("/transfers").json()["transfers"]}
+    wanted = {"priorities": [{"id": id_, "priority": 90} for id_ in found.values()]}
+    changed = house.as_("manager", ALICE).post("/transfers/priorities", json=wanted).json()["changed"]
+    assert changed == sorted((found["atlas:a"], found["user.alice~atlas:b"]))
+    assert house.as_("user", ALICE).post("/transfers/priorities", json=wanted).status_code == 403
+
+
 def test_a_priority_outside_1_to_100_is_refused(house: House, operator: TestClient) -> None:
     transfer(house)
     for priority in (0, 101):

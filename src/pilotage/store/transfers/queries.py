@@ -1,7 +1,7 @@
 """Transfers and the files of one job for people: their state, the transfers ahead, and durations."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, bindparam, func, or_, select
 
@@ -14,7 +14,7 @@ from pilotage.model.records.work import FileKind, FileOfJob, Transfer
 from pilotage.model.values.slot_parts import parts_of
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.rows import among
+from pilotage.store.database.rows import among, raw_rows
 from pilotage.store.files.table import files, replicas
 from pilotage.store.jobs.counters import counts
 from pilotage.store.jobs.table import job_inputs, jobs
@@ -39,6 +39,11 @@ class TransferQueries:
             return None if row is None else transfer_rows.transfer(row)
 
         return self._database.read(read)
+
+    def moved_files(self, ids: Iterable[int]) -> dict[int, str]:
+        """Return the files of transfers, by number."""
+        query = select(transfers.c.id, transfers.c.file).where(among(transfers.c.id, "ids"))
+        return self._database.read(lambda connection: dict(raw_rows(connection, query, ids=sorted(ids))))
 
     def ahead_of(self, transfer: Transfer, bundle: int) -> tuple[int, float]:
         """Return the number of transfers of its share and state ahead of it, by priority, then age.

@@ -11,7 +11,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.quotas import HolderKind, QuotaException
 from pilotage.model.values.identity import Credential, Identity, IdentityName
 from pilotage.model.values.types import NonNegative, Number
-from pilotage.server.api.edge.access import FOR_MANAGERS, Person, actor, sight_of
+from pilotage.server.api.edge.access import Manager, Person, actor, sight_of
 from pilotage.server.api.edge.answers import answer, documented, field_refused
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import LINE, PREFIX, TheRuntime
@@ -78,9 +78,7 @@ def _is_seen(caller: Credential, exception: QuotaException) -> bool:
 
 
 @router.put("", responses=documented(QuotaException, 404, 409))
-def put_quota(
-    body: WantedQuota, caller: Annotated[Credential, FOR_MANAGERS], runtime: TheRuntime
-) -> Response:
+def put_quota(body: WantedQuota, caller: Manager, runtime: TheRuntime) -> Response:
     """Set limits of a person or group, or for operators of a VO, in place of earlier ones. They hold at once.
 
     A reload of the federation or a restart does not undo it.
@@ -108,7 +106,7 @@ def put(runtime: Runtime, caller: Credential, body: WantedQuota) -> QuotaExcepti
 
 
 @router.post("/lift", responses=documented(QuotaException, 404, 409))
-def post_lift(body: Holder, caller: Annotated[Credential, FOR_MANAGERS], runtime: TheRuntime) -> Response:
+def post_lift(body: Holder, caller: Manager, runtime: TheRuntime) -> Response:
     """End the limits of a person, group or VO: the general ones hold again."""
     return answer(lift(runtime, caller, body))
 

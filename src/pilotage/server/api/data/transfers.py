@@ -16,7 +16,7 @@ from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import split_identifier
 from pilotage.model.values.types import LARGEST_ID, Whole
 from pilotage.server.api.data.files import reads_scope
-from pilotage.server.api.edge.access import FOR_OPERATORS, Operator, Person, actor
+from pilotage.server.api.edge.access import FOR_OPERATORS, Manager, Person, actor
 from pilotage.server.api.edge.answers import answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody
 from pilotage.server.api.edge.dependencies import PREFIX, After, Form, Id, Limit, TheRuntime, TheStore
@@ -132,8 +132,12 @@ def find_visible(store: Store, caller: Credential, transfer: int) -> Transfer:
 
 
 @router.post("/priorities", responses=documented(Changed))
-def post_priorities(body: Priorities, caller: Operator, runtime: TheRuntime) -> Response:
-    """Change the priorities of transfers."""
+def post_priorities(body: Priorities, caller: Manager, runtime: TheRuntime) -> Response:
+    """Change the priorities of transfers. A manager changes those of files of the VO and its people."""
     priorities = {item.id: item.priority for item in body.priorities}
+    if caller.role == "manager":
+        files = runtime.store.transfer_queries.moved_files(priorities)
+        of_vo = {id_ for id_, file in files.items() if reads_scope(caller, split_identifier(file)[0])}
+        priorities = {id_: priority for id_, priority in priorities.items() if id_ in of_vo}
     changed = set_priorities(runtime, list(priorities.items()), actor(caller))
     return answer({"changed": changed})

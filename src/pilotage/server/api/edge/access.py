@@ -286,6 +286,9 @@ FOR_OPERATORS_NOW = Depends(RoleCheck("operator", asks_store=True))
 Person = Annotated[Credential, FOR_PEOPLE]
 """A person with any role. ``owner_seen`` has the owners of the records that they see."""
 
+Manager = Annotated[Credential, FOR_MANAGERS]
+"""A manager, who changes only what is of their VO, or an operator."""
+
 SiteAdmin = Annotated[Credential, FOR_SITE_ADMINS]
 """A site admin, who changes only what is at their sites, or an operator."""
 
