@@ -207,13 +207,9 @@ class Tokens:
         if expires is not None and expires <= self._clock():
             return None
         identity = Identity(name=owner, vo=vo, group=group, vo_role=vo_role)
+        names = frozenset(sites.splitlines())
         return Credential(
-            role=role,
-            identity=identity,
-            pilot=pilot,
-            queue=queue or "",
-            expires=expires,
-            sites=frozenset(sites.splitlines()),
+            role=role, identity=identity, pilot=pilot, queue=queue or "", expires=expires, sites=names
         )
 
     def enrol(self, token: str, nonce: str, expires: float) -> str | None:
@@ -328,12 +324,8 @@ class Tokens:
         Servers accept a cached token for some seconds more. So until the person gets a new token, the store
         refuses to commit a task for them.
         """
-        conditions = (
-            _t.owner == person.name,
-            _t.vo == person.vo,
-            _t.role.in_(PERSON_ROLES),
-            _t.pilot.is_(None),
-        )
+        is_person = _t.role.in_(PERSON_ROLES) & _t.pilot.is_(None)
+        conditions = (_t.owner == person.name, _t.vo == person.vo, is_person)
         now = self._clock()
 
         def write(connection: Connection) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from pilotage.flow.errors import NotThere
 from pilotage.flow.runtime import Runtime
-from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Key, Kind
 from pilotage.model.circuit_breakers.changes import breaker_changes
 from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.circuit_breakers.storages import storage_breakers
@@ -96,16 +96,20 @@ def lift(
         failed = runtime.store.transfer_queries.failed_deliveries()
         keys |= {("storage", *delivery.end) for delivery in failed if name in delivery.end}
     if keys:
-        begun = runtime.begin(1)
-        remaining = tuple(breaker for breaker in breakers if breaker.key not in keys)
-        changes: tuple[Change, ...] = (
-            Forget(lifted=tuple(sorted(keys))),
-            *_noted(runtime, remaining, begun.time),
-        )
-        decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=changes)
-        runtime.store.commit(decision, actor)
+        _close(runtime, keys, (breaker for breaker in breakers if breaker.key not in keys), actor)
         for breaker in lifted:
             log.warning("%s: circuit breaker closed, lifted by %s", breaker.what, actor)
-        for step in ACTING:
-            runtime.wakeups.wake(step)
     return lifted
+
+
+def _close(runtime: Runtime, keys: Collection[Key], remaining: Iterable[CircuitBreaker], actor: str) -> None:
+    """Close breakers, so that only the remaining ones hold work back."""
+    begun = runtime.begin(1)
+    changes: tuple[Change, ...] = (
+        Forget(lifted=tuple(sorted(keys))),
+        *_noted(runtime, remaining, begun.time),
+    )
+    decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=changes)
+    runtime.store.commit(decision, actor)
+    for step in ACTING:
+        runtime.wakeups.wake(step)

@@ -12,7 +12,7 @@ from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import default_scope, identifier, scopes_of, split_identifier
 from pilotage.model.values.types import DatasetName, FileName, Scope
 from pilotage.ports.catalogue import MOST_FOUND
-from pilotage.server.api.data.files import check_readable, check_scope
+from pilotage.server.api.data.readable_scopes import check_readable, check_scope
 from pilotage.server.api.edge.access import Person, actor
 from pilotage.server.api.edge.answers import PageOfList, answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody

@@ -14,7 +14,6 @@ from pilotage.federation import checks
 from pilotage.flow.calls.data import catalogue, corrections
 from pilotage.flow.calls.data.inputs import SCAN_TIME
 from pilotage.flow.outside.file_readers import TooManyReaders
-from pilotage.model.records.catalogues import open_to
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.work import InputFile
 from pilotage.model.rules.folders import OthersFilesError, may_list, not_yours, refuse_others
@@ -24,13 +23,13 @@ from pilotage.model.values.patterns import literal_beginning, matcher
 from pilotage.model.values.scopes import (
     default_scope,
     identifier,
-    is_of_vo,
     name_of,
     scopes_of,
     split_identifier,
 )
 from pilotage.ports.moving import StorageError, WrongPatternError
-from pilotage.server.api.edge.access import Person, actor, may_read_file, sees_all
+from pilotage.server.api.data.readable_scopes import check_scope, is_readable
+from pilotage.server.api.edge.access import Person, actor, may_read_file
 from pilotage.server.api.edge.answers import (
     FileContent,
     PageOfList,
@@ -165,7 +164,7 @@ def get_files(
     """
     scopes = [scope] if scope else list(scopes_of(caller.identity))
     for scope_name in scopes:
-        if not _is_readable(caller, scope_name, store):
+        if not is_readable(caller, scope_name, store):
             check_scope(caller, scope_name)
     accepts = matcher(match)
     entries: list[CatalogueEntry] = []
@@ -328,35 +327,11 @@ def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Resp
     return Response(status_code=204)
 
 
-def check_scope(caller: Credential, scope: str) -> None:
-    """Answer 403 for a scope that is not the caller's. Operators may use all."""
-    mine = scopes_of(caller.identity)
-    if caller.role != "operator" and scope not in mine:
-        raise HTTPException(403, f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
-
-
-def reads_scope(caller: Credential, scope: str) -> bool:
-    """Return whether the caller reads the names of a scope: their own, or by their role."""
-    is_managed = caller.role == "manager" and is_of_vo(scope, caller.identity.vo)
-    return is_managed or sees_all(caller) or scope in scopes_of(caller.identity)
-
-
-def check_readable(caller: Credential, scope: str) -> None:
-    """Answer 403 for a scope that the caller may not read."""
-    if not reads_scope(caller, scope):
-        check_scope(caller, scope)
-
-
-def _is_readable(caller: Credential, scope: str, store: Store) -> bool:
-    """Return whether the caller reads a scope, or it is in another catalogue that is open to their VO."""
-    return reads_scope(caller, scope) or bool(open_to(store.federation().catalogues, scope, caller.identity))
-
-
 def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:
     scope, name = split_identifier(file)
     scope = scope or default_scope(caller.identity, name)
     entry = store.catalogue.entry(identifier(scope, name))
-    if not _is_readable(caller, scope, store) and not (entry and may_read_file(store, caller, entry.file)):
+    if not is_readable(caller, scope, store) and not (entry and may_read_file(store, caller, entry.file)):
         check_scope(caller, scope)
     if entry is None:
         raise HTTPException(404, f"the catalogue has no file {identifier(scope, name)}")

@@ -15,7 +15,7 @@ from pilotage.model.records.work import Transfer
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import split_identifier
 from pilotage.model.values.types import LARGEST_ID, Whole
-from pilotage.server.api.data.files import reads_scope
+from pilotage.server.api.data.readable_scopes import reads_scope
 from pilotage.server.api.edge.access import FOR_OPERATORS, Manager, Person, actor
 from pilotage.server.api.edge.answers import answer, documented, listed
 from pilotage.server.api.edge.bodies import RequestBody

@@ -17,7 +17,8 @@ from pilotage.model.values.paths import FILE_NAMES, is_file_name, is_output
 from pilotage.model.values.scopes import default_scope, identifier, split_identifier
 from pilotage.model.values.types import Checksum
 from pilotage.ports.moving import StorageError, WrongFileError
-from pilotage.server.api.data.files import FileId, check_scope
+from pilotage.server.api.data.files import FileId
+from pilotage.server.api.data.readable_scopes import check_scope
 from pilotage.server.api.edge.access import Person, actor
 from pilotage.server.api.edge.answers import answer, documented, field_refused
 from pilotage.server.api.edge.body_streams import BodyStream, announced_size
