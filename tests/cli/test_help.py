@@ -85,6 +85,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "workflows",
             "audit",
             "doctor",
+            "quotas",
             "people",
             "replay",
             "servers",

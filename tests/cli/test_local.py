@@ -359,9 +359,8 @@ def test_a_token_is_made_by_the_server_where_there_is_no_store(
     result = pilotage("token", "create", "--name", "ada", "--expires", 1)
     assert (result.exit_code, result.stdout) == (0, "secret\n")
     identity = {"name": "ada", "vo": "", "group": "", "vo_role": ""}
-    assert server.requests == [
-        ("POST /tokens", {"role": "user", **identity, "expires_in": 86400, "purpose": ""})
-    ]
+    more: dict[str, Any] = {"purpose": "", "sites": []}
+    assert server.requests == [("POST /tokens", {"role": "user", **identity, "expires_in": 86400, **more})]
     assert not (pilotage.home / "pilotage.sqlite").exists()
 
 

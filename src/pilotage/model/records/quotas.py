@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pilotage.model.records.spec import LiveWork
 from pilotage.model.values.identity import Identity, IdentityName
-from pilotage.model.values.types import CLOSED, Name, NonNegative, Number, Positive
+from pilotage.model.values.types import CLOSED, Name, NonNegative, Number, Positive, Seconds
 
 HolderKind = Literal["person", "group", "vo"]
 
@@ -49,7 +49,7 @@ class QuotaException:
     """Why."""
     actor: str = ""
     """Who set it; empty: the file of the federation."""
-    since: float = 0
+    since: Seconds = 0
     """When, in s since 1970 UTC."""
 
     @property

@@ -19,8 +19,6 @@ from pilotage.server.web import drawing
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from pilotage.server.web.pages import Visit
-
 
 Sections = Mapping[str, str]
 """Addresses of sections by their names."""
@@ -35,9 +33,9 @@ class Menu:
     operators: Sections
     site_admins: Sections = field(default_factory=dict)
 
-    def sections(self, visit: "Visit") -> Sections:
+    def sections(self, sees_all: bool, is_site_admin: bool) -> Sections:
         """Return what a person has of it."""
-        more = self.operators if visit.sees_all else self.site_admins if visit.caller.sites else {}
+        more = self.operators if sees_all else self.site_admins if is_site_admin else {}
         return {**self.everybody, **more}
 
 

@@ -1,0 +1,53 @@
+"""The command ``quotas``: what it shows, and what it asks the server for."""
+
+import json
+from typing import Any
+
+from .conftest import FakeServer, Pilotage
+
+ADA: dict[str, Any] = {
+    "kind": "person",
+    "name": "ada",
+    "vo": "atlas",
+    "because": "thesis",
+    "actor": "manager:mona",
+    "since": 1e9,
+    "tasks": None,
+    "jobs": 50_000,
+    "files": None,
+    "stored": None,
+    "uploaded": None,
+    "core_hours": 2.5,
+}
+MINE = {"holder": "user ada", "constant": "core_hours_by_user", "used": 1.25, "limit": None}
+
+
+def test_quotas_show_what_is_used_and_who_has_other_limits(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /quotas"] = {"of_caller": [MINE], "exceptions": [ADA]}
+    shown = pilotage("quotas").stdout
+    assert "core_hours_by_user" in shown
+    assert "1.2" in shown
+    assert "ada of atlas" in shown
+    assert "jobs 50,000, core_hours 2.5" in shown
+    assert json.loads(pilotage("quotas", "--json").stdout) == server.answers["GET /quotas"]
+
+
+def test_limits_are_set_and_lifted_with_a_reason(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["PUT /quotas"] = server.answers["POST /quotas/lift"] = ADA
+    holders = {
+        "ada": {"kind": "person", "name": "ada", "vo": None},
+        "group:higgs": {"kind": "group", "name": "higgs", "vo": None},
+        "vo:atlas": {"kind": "vo", "vo": "atlas"},
+    }
+    for holder, body in holders.items():
+        result = pilotage(
+            "quotas", "set", holder, "--jobs", 50_000, "--core-hours", 2.5, "--because", "thesis"
+        )
+        assert result.stdout == "ada of atlas: jobs 50,000, core_hours 2.5\n"
+        wanted = {**body, "because": "thesis", "jobs": 50_000, "core_hours": 2.5}
+        assert server.requests[-1] == ("PUT /quotas", wanted)
+    lifted = pilotage("quotas", "lift", "ada", "--vo", "belle", "--because", "done")
+    assert lifted.stdout.startswith("ada of atlas: lifted: ")
+    assert server.requests[-1] == ("POST /quotas/lift", {**holders["ada"], "vo": "belle", "because": "done"})
+    assert pilotage("quotas", "set", "ada", "--because", "x").exit_code == 2
+    assert pilotage("quotas", "set", "ada", "--jobs", 5).exit_code == 2
