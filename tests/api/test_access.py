@@ -615,3 +615,15 @@ def test_managers_and_monitors_read_files_of_others_and_change_none(house: House
         assert [client.post(path, json=body).status_code for client in (mona, mo, foreign)] == [403] * 3, path
     worlds = [client.get("/world").content for client in (house.as_("operator", MONA), mo)]
     assert [b"auto_mkdir" in world for world in worlds] == [True, False], "a storage's options"
+
+
+def test_events_are_of_the_tasks_that_the_role_sees(everybodys: tuple[House, list[int]]) -> None:
+    house, (alices, bobs, others) = everybodys
+
+    def tasks(role: Role, identity: Identity) -> set[int]:
+        events = house.as_(role, identity).get("/events?after=0&kind=job").json()["events"]
+        return {event["task"] for event in events}
+
+    assert tasks("user", ALICE) == {alices}
+    assert tasks("manager", MONA) == {alices, bobs}
+    assert tasks("monitor", Identity(name="mo")) == {alices, bobs, others}
