@@ -121,3 +121,18 @@ def test_the_limits_of_an_owner_are_theirs_their_groups_and_their_vos() -> None:
     assert quotas.for_owner(BOB).jobs_by_user == 10
     assert quotas.for_owner(Identity(name="carol")) == quotas
     assert [quotas.may_throttle([2]), quotas.may_throttle([1])] == [True, False]
+
+
+def test_jobs_beyond_the_limit_of_a_person_wait_until_it_is_raised(
+    house: House, operator: TestClient, submit: Submit
+) -> None:
+    def states(task: int) -> list[str]:
+        return sorted(job.state for job in house.store.queries.jobs(task, None, 10, 0))
+
+    assert set_quota(operator, vo="atlas", jobs=1) == 200
+    task = submit(jobs=3, scouts=0)
+    house.split()
+    assert states(task) == ["defined", "throttled", "throttled"]
+    assert set_quota(operator, vo="atlas", jobs=2) == 200
+    house.split()
+    assert states(task) == ["defined", "defined", "throttled"]
