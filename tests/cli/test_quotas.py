@@ -34,7 +34,7 @@ def test_quotas_show_what_is_used_and_who_has_other_limits(pilotage: Pilotage, s
 
 def test_limits_are_set_and_lifted_with_a_reason(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["PUT /quotas"] = server.answers["POST /quotas/lift"] = ADA
-    holders = {
+    holders: dict[str, dict[str, Any]] = {
         "ada": {"kind": "person", "name": "ada", "vo": None},
         "group:higgs": {"kind": "group", "name": "higgs", "vo": None},
         "vo:atlas": {"kind": "vo", "vo": "atlas"},
