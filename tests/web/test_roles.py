@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from pilotage.model.values.identity import Identity
+from pilotage.store import AuditQuery
 from tests.api.conftest import ALICE, BOB, OTHER_ALICE, House
 
 from .conftest import PageHouse, Submit, TestClient
@@ -69,7 +70,7 @@ def test_a_site_admin_acts_at_their_sites(house: House, pages: PageHouse) -> Non
     assert admin.get(f"/live?pilot={other}").status_code == 404
 
 
-def test_a_manager_sets_and_lifts_limits(pages: PageHouse) -> None:
+def test_a_manager_sets_and_lifts_limits(house: House, pages: PageHouse) -> None:
     manager, alice = pages.signed_in("manager", MONA), pages.signed_in("user", ALICE)
     set_ = sent(manager, "/quotas/limit", holder="alice", core_hours="2.5", jobs="3", because="a test")
     assert (set_.status_code, set_.headers["location"]) == (303, "/quotas?done=limit")
@@ -83,3 +84,8 @@ def test_a_manager_sets_and_lifts_limits(pages: PageHouse) -> None:
     lifted = sent(manager, "/quotas/unlimit?holder=alice", holder="alice", because="done")
     assert lifted.status_code == 303, lifted.text
     assert "None." in alice.get("/quotas").text
+    made = [record for record in house.store.audit.page(AuditQuery()) if "quota" in record.verb]
+    assert [(record.verb, record.record, record.person) for record in made] == [
+        ("lift quota", "alice", "mona"),
+        ("set quota", "alice", "mona"),
+    ]
