@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, or_, 
 
 from pilotage.model.records.audit import AuditRecord, NewAuditRecord
 from pilotage.model.values.durations import DAY
-from pilotage.model.values.identity import Identity, Owners
+from pilotage.model.values.identity import Identity, Owners, includes
 from pilotage.store.audit import chain, table
 from pilotage.store.audit.acts import Act
 from pilotage.store.audit.chain import FORGOTTEN, AuditCheck, number
@@ -67,10 +67,8 @@ class AuditQuery:
 
     def shown(self, record: AuditRecord) -> AuditRecord:
         """Return a record as the caller may see it: what others did, without their token and address."""
-        name = getattr(self.sight, "name", "") or record.person
-        if self.sight is None or (record.vo, record.person) == (self.sight.vo, name):
-            return record
-        return replace(record, token="", address="")
+        is_theirs = includes(self.sight, record.person, record.vo)
+        return record if is_theirs else replace(record, token="", address="")
 
 
 class Audit:
