@@ -439,6 +439,19 @@ def test_an_operator_s_reads_of_others_are_recorded_once_an_hour(scene: Scene) -
     assert len(records(scene.house, verb="read")) == 2
 
 
+def test_an_operator_s_reads_of_files_and_datasets_name_them(scene: Scene) -> None:
+    scene.dataset()
+    for client in (scene.olga, scene.alice, scene.olga):
+        for query in ({"file": "atlas:runs/1"}, {"file": "atlas:runs/2"}):
+            client.get("/files/describe", params=query)
+        assert client.get("/datasets/versions", params={"dataset": "atlas:runs"}).status_code == 200
+    reads = records(scene.house, verb="read")
+    assert [(record.person, record.record) for record in reads] == [
+        ("olga", "dataset atlas:runs"),
+        ("olga", "file atlas:runs/1"),
+    ]
+
+
 def test_people_see_their_own_and_nobody_changes_any(scene: Scene) -> None:
     task = scene.task()
     scene.olga.post(f"/tasks/{task}/hold")

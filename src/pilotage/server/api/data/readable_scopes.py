@@ -6,7 +6,7 @@ from pilotage.model.records.catalogues import open_to
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import is_of_vo, scopes_of
 from pilotage.server.api.edge.access import sees_all
-from pilotage.store import Store
+from pilotage.store import Store, note_act
 
 
 def check_scope(caller: Credential, scope: str) -> None:
@@ -18,8 +18,12 @@ def check_scope(caller: Credential, scope: str) -> None:
 
 def reads_scope(caller: Credential, scope: str) -> bool:
     """Return whether the caller reads the names of a scope: their own, or by their role."""
+    if scope in scopes_of(caller.identity):
+        return True
     is_managed = caller.role == "manager" and is_of_vo(scope, caller.identity.vo)
-    return is_managed or sees_all(caller) or scope in scopes_of(caller.identity)
+    reads = is_managed or sees_all(caller)
+    note_act(reads_of_others=reads)
+    return reads
 
 
 def check_readable(caller: Credential, scope: str) -> None:
