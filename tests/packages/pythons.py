@@ -53,8 +53,10 @@ def debian_root(release: str, *packages: str) -> Path:
     root = ROOTS / "-".join((release, *packages))
     with made_once(root) as draft:
         if draft:
-            included = [f"--include={name}" for name in packages]
-            run("mmdebstrap", "--quiet", "--variant=minbase", *included, release, draft, seconds=600)
+            options = ["--quiet", "--variant=minbase", *(f"--include={name}" for name in packages)]
+            # A mirror may have an older state of a release that still changes.
+            options.append('--aptopt=Acquire::Check-Valid-Until "false"')
+            run("mmdebstrap", *options, release, draft, seconds=600)
     return root
 
 

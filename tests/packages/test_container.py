@@ -22,7 +22,7 @@ def server(podman: Podman) -> Iterator[tuple[str, int]]:
         options = ("--detach", "--name", "server", "--cgroups=disabled", "--network", "host")
         podman("run", *options, *limits, *settings, "localhost/pilotage")
         try:
-            wait_for(lambda: is_ready(port), "a server that answers", 60)
+            wait_for(lambda: is_ready(port), "a server that answers")
             yield "server", port
         finally:
             podman("rm", "--force", "--time", "0", "--ignore", "server")
@@ -72,7 +72,7 @@ def test_a_container_whose_store_is_away_ends_when_it_is_told_to(podman: Podman)
     command = ("--entrypoint", '["sh", "-c", "exec pilotage up 2>&1"]', "localhost/pilotage")
     podman("run", *options, *command)
     try:
-        wait_for(lambda: "try 2" in podman("logs", "waiting"), "a server that waits for its store", 60)
+        wait_for(lambda: "try 2" in podman("logs", "waiting"), "a server that waits for its store")
         podman("stop", "--time", "30", "waiting")
         assert podman.inspect("waiting")["State"]["ExitCode"] == 0
     finally:

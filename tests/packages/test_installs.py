@@ -59,7 +59,7 @@ def _is_server(command: Path, folder: Path, port: int) -> None:
     environment, log = {**os.environ, **home}, folder / "log"
     with log.open("wb") as lines, subprocess.Popen([command, "up"], env=environment, stderr=lines) as server:
         try:
-            wait_for(lambda: is_ready(port) or server.poll() is not None, "a server that answers", 60)
+            wait_for(lambda: is_ready(port) or server.poll() is not None, "a server that answers")
             assert server.poll() is None, log.read_text()
             assert " live " in run(command, "servers", environment=home)
         finally:
