@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import tomllib
 import zipfile
 from hashlib import sha256
@@ -66,6 +67,16 @@ def test_the_constraints_are_the_versions_of_the_lock() -> None:
     assert not {"pytest", "mypy", "ruff"} & names
     lock = (ROOT / "requirements.lock").read_text()
     assert [line for line in lines if not re.search(rf"^{re.escape(line)} *\\?$", lock, re.MULTILINE)] == []
+
+
+def test_the_wheel_has_every_file_of_the_package() -> None:
+    """hatchling leaves out what ``.gitignore`` names, also if git has it."""
+    command = ["git", "ls-files", "src/pilotage"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    files = {name.removeprefix("src/") for name in answer.stdout.splitlines()}
+    with zipfile.ZipFile(release_file(".whl")) as wheel:
+        assert files <= set(wheel.namelist())
+    assert len(files) > 500
 
 
 def test_the_wheel_carries_the_licences_of_what_is_vendored() -> None:
