@@ -144,6 +144,12 @@ class QuotaConstants:
         return sum(planned) > most_together or max(planned, default=0) > most_of_one
 
     @property
+    def has_core_hours(self) -> bool:
+        """Return whether core hours are limited."""
+        limits = (self.core_hours_by_user, self.core_hours_by_group, self.core_hours_by_vo)
+        return limits != (None, None, None)
+
+    @property
     def of_user(self) -> LiveWork:
         """Return the most work of one user."""
         return LiveWork(tasks=self.tasks_by_user, jobs=self.most_jobs_by_user, files=self.files_by_user)

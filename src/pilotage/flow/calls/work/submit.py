@@ -112,7 +112,8 @@ MEGABYTE = 1_000_000
 def _refuse_beyond_quota(runtime: Runtime, owner: Identity) -> None:
     """Raise NotNow if a person's tasks take as many bytes as they may."""
     quotas = runtime.store.federation().quotas.for_owner(owner)
-    use_limits.refuse_beyond_core_hours(runtime, quotas, owner)
+    if quotas.has_core_hours:
+        use_limits.refuse_beyond_core_hours(runtime, quotas, owner)
     quota = quotas.stored_by_user
     if (have := runtime.store.stored_by(owner)) >= quota * MEGABYTE:
         raise NotNow(
