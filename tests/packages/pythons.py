@@ -56,7 +56,7 @@ def debian_root(release: str, *packages: str) -> Path:
             options = ["--quiet", "--variant=minbase", *(f"--include={name}" for name in packages)]
             # A mirror may have an older state of a release that still changes.
             options.append('--aptopt=Acquire::Check-Valid-Until "false"')
-            run("mmdebstrap", *options, release, draft, seconds=600)
+            run("mmdebstrap", *options, release, draft, seconds=900)
     return root
 
 
