@@ -24,11 +24,15 @@ BOOKS = {"counters", "events", "meanings", "numbers"}
 
 
 def rows(house: House) -> dict[str, list[Any]]:
-    """Everything in the store, by table."""
+    """Everything in the store but the audit of who did what, by table."""
 
     def read(connection: Connection) -> dict[str, list[Any]]:
         tables = metadata.tables.items()
-        return {name: sorted(connection.execute(select(table)).all(), key=repr) for name, table in tables}
+        return {
+            name: sorted(connection.execute(select(table)).all(), key=repr)
+            for name, table in tables
+            if "audit" not in name
+        }
 
     return house.store.database.read(read)
 
@@ -41,6 +45,7 @@ def changed(before: Mapping[str, list[Any]], after: Mapping[str, list[Any]]) -> 
 def test_no_request_that_looks_changes_the_store(house: House, operator: TestClient, submit: Submit) -> None:
     house.activate(submit(jobs=2))
     house.pilot()
+    operator.get("/tasks")  # the store keeps when a token is used, within an hour
     before, answered = rows(house), 0
     for method, path in LOOKS:
         body = {"tasks": [TASK]} if path == "/plan/broker" else {} if method == "POST" else None
@@ -57,6 +62,7 @@ def test_a_test_of_a_queue_sends_one_pilot_and_changes_nothing_else(
     house.activate(submit(jobs=2))
     put = operator.put("/restrictions/queue/north-queue", json={"mode": "close", "because": "broken"})
     assert put.is_success, put.text
+    operator.get("/tasks")
     before = rows(house)
     first = operator.post("/queues/north-queue/test").json()["pilot"]
     differences = changed(before, rows(house))

@@ -404,8 +404,11 @@ def test_queues_are_shown_with_their_limits_jobs_and_pilots(pilotage: Pilotage, 
 
 def test_shares_are_shown_with_their_jobs_and_transfers(pilotage: Pilotage, server: FakeServer) -> None:
     share = {"name": "top", "vo": "atlas", "target": 0.5, "jobs": {"running": 1}, "transfers": {"queued": 2}}
+    share |= {"used": None, "follows": None}
     server.answers["GET /shares"] = {"shares": [share]}
     assert "top atlas 0.5 1 running 2 queued" in " ".join(pilotage("shares").stdout.split())
+    share |= {"used": 0.25, "follows": 0.7}
+    assert "top atlas 0.5, used 25%: 0.7 1 running" in " ".join(pilotage("shares").stdout.split())
 
 
 def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: FakeServer) -> None:

@@ -60,7 +60,9 @@ def set_(
     For operators, and for managers in their VO. A reload of the federation does not undo it.
     """
     values = (tasks, jobs, files, stored, uploaded, core_hours)
-    limits = {name: value for name, value in zip(LIMITS, values, strict=True) if value is not None}
+    limits: dict[str, Any] = {
+        name: value for name, value in zip(LIMITS, values, strict=True) if value is not None
+    }
     if not limits:
         raise BadInput("give a limit, such as --core-hours 5000")
     with connect() as client:

@@ -134,12 +134,27 @@ class AsyncAdministration(AsyncApi):
         """Return what limits your work (``of_caller``), and ``exceptions`` for people, groups and VOs."""
         return await self._record("/quotas", QUOTAS)
 
-    async def set_quota(self, holder: str, *, because: str, vo: str | None = None, **limits: float) -> Record:
+    async def set_quota(
+        self,
+        holder: str,
+        *,
+        because: str,
+        vo: str | None = None,
+        tasks: int | None = None,
+        jobs: int | None = None,
+        files: int | None = None,
+        stored: int | None = None,
+        uploaded: float | None = None,
+        core_hours: float | None = None,
+    ) -> Record:
         """Set limits of a person, ``"group:NAME"`` or ``"vo:NAME"``, in place of earlier ones.
 
-        They are tasks, jobs, files, stored, uploaded and core_hours.
+        ``stored`` is in MB, ``uploaded`` in GB, ``core_hours`` are those of a calendar month.
         """
-        body = {**_holder(holder, vo), "because": because, **limits}
+        limits: dict[str, float | None] = {"tasks": tasks, "jobs": jobs, "files": files, "stored": stored}
+        limits |= {"uploaded": uploaded, "core_hours": core_hours}
+        given = {name: value for name, value in limits.items() if value is not None}
+        body = {**_holder(holder, vo), "because": because, **given}
         return await self._sent("PUT", "/quotas", QUOTA, body=body)
 
     async def lift_quota(self, holder: str, *, because: str, vo: str | None = None) -> Record:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pilotage.model.records.spec import LiveWork
 from pilotage.model.values.identity import Identity, IdentityName
-from pilotage.model.values.types import CLOSED, Name, NonNegative, Number, Positive, Seconds
+from pilotage.model.values.types import CLOSED, Name, NonNegative, Number, Positive, Seconds, Whole
 
 HolderKind = Literal["person", "group", "vo"]
 
@@ -166,7 +166,7 @@ class ShareUseConstants:
 
     __pydantic_config__ = CLOSED
 
-    window: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = 0
+    window: Annotated[Whole, Field(ge=0, le=30)] = 0
     """Days that count, at most 30. 0: only what runs now counts."""
     half_life: Positive = 7
     """Days after which use counts half."""

@@ -196,6 +196,8 @@ def _lift(visit: Visit, _: ActionSubject) -> None:
 
 def _site_of_breakers(visit: Visit) -> str | None:
     """Return the site of a queue or storage; of a node or server one of the caller's, for they lift there."""
+    if not visit.caller.sites:
+        return None
     declared = site_of(visit.store.declared_federation(), values(visit, LiftQuery).name)
     return declared or next(iter(visit.caller.sites), None)
 

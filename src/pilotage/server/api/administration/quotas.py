@@ -48,9 +48,9 @@ class WantedQuota(Holder):
     tasks: Number | None = None
     jobs: Number | None = None
     files: Number | None = None
-    stored: Number | None = None
-    uploaded: NonNegative | None = None
-    core_hours: NonNegative | None = None
+    stored: Annotated[Number | None, Field(description="MB of the store for a person's tasks")] = None
+    uploaded: Annotated[NonNegative | None, Field(description="GB of uploaded files")] = None
+    core_hours: Annotated[NonNegative | None, Field(description="core hours in a calendar month")] = None
 
 
 @router.get("", responses=documented(QuotaList, 409))

@@ -80,7 +80,9 @@ def post_token(body: Bearer, runtime: TheRuntime) -> Response:
 class Rotation(RequestBody):
     """For how many seconds the old token is accepted beside the new one."""
 
-    overlap: Annotated[float, Field(ge=0, le=30 * 86_400), FINITE] = 86_400.0
+    overlap: Annotated[
+        float, Field(ge=0, le=30 * 86_400, description="s for which the old token is accepted too"), FINITE
+    ] = 86_400.0
 
 
 @router.post(
