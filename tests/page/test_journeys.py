@@ -81,6 +81,8 @@ def test_a_queue_that_rests_leads_to_lifting_its_breaker(served: Served, visit: 
 def test_a_journey_needs_the_keyboard_alone(served: Served, visit: Visit) -> None:
     new_task(served, "by-keyboard")
     page = visit(None, "/tasks?name=by-*")
+    expect(page.get_by_role("link", name="Sign in with iam")).to_be_focused()
+    page.keyboard.press("Tab")
     expect(page.get_by_role("textbox", name="Your token")).to_be_focused()
     page.keyboard.type(served.token("alice"))
     page.keyboard.press("Enter")
