@@ -91,3 +91,9 @@ def endpoint(document: Mapping[str, Any], name: str) -> str:
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
         raise ProviderAway(f"the discovery document's {name} is no https URL")
     return url
+
+
+def reason(answer: Mapping[str, Any]) -> str:
+    """Return a provider's words, safe to show: they may come from anybody."""
+    words = answer.get("error_description") or answer.get("error") or "it gives no reason"
+    return "".join(character for character in str(words) if character.isprintable())[:200]

@@ -9,11 +9,11 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from pilotage.model.records.audit import LONGEST_TEXT, NewAuditRecord
 from pilotage.model.records.states import TaskState as T
-from pilotage.model.values.durations import DAY
+from pilotage.model.values.durations import DAY, HOUR
 from pilotage.model.values.identity import Credential, Identity, Owners, WholeVo
 from pilotage.store import Act, AuditQuery, Description, Store, acting, note_act
 from pilotage.store.audit.chain import FORGOTTEN, LINKED
-from pilotage.store.audit.refusals import HOUR, MOST_ADDRESSES, MOST_READS, Refusals
+from pilotage.store.audit.refusals import MOST_ADDRESSES, MOST_READS, Refusals
 from pilotage.store.audit.table import audit_links as links
 from pilotage.store.audit.table import audit_records as rows
 from pilotage.store.database.acts import ACT

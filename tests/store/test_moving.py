@@ -85,7 +85,7 @@ def test_a_row_that_differs_ends_the_move(
 ) -> None:
     fill(f"sqlite:///{file}")
     digests: Iterator[int] = iter(range(1_000_000))
-    monkeypatch.setattr("pilotage.store.moving._digest", lambda _: next(digests))
+    monkeypatch.setattr("pilotage.store.moving.digest", lambda _: (1, next(digests)))
     with pytest.raises(backup.BackupError, match="nothing was moved"):
         move(f"sqlite:///{file}", empty_postgresql_url)
     assert file.exists()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pilotage.model.records.audit import AuditRecord
-from pilotage.server.api.edge.audit_trail import token_id
+from pilotage.model.values.identity import token_id
 from pilotage.server.web.sessions import MOST_WRONG
 from pilotage.store import AuditQuery
 from tests.api.conftest import ALICE, BOB, House

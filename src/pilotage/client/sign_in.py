@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pilotage.client.errors import ClientError, NotSignedIn, Unreachable
-from pilotage.identity_providers import OK, ProviderAway, ask, deadline, discovered, endpoint
+from pilotage.identity_providers import OK, ProviderAway, ask, deadline, discovered, endpoint, reason
 from pilotage.token_discovery import SIGN_IN
 
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -105,7 +105,7 @@ def renewed(home: Path, token: str) -> str:
         form = {"grant_type": "refresh_token", "refresh_token": sign_in.refresh_token}
         status, answer = _asked(sign_in, form)
         if status != OK:
-            raise NotSignedIn(f"{sign_in.name} ended your sign-in ({_reason(answer)}); {AGAIN}")
+            raise NotSignedIn(f"{sign_in.name} ended your sign-in ({reason(answer)}); {AGAIN}")
         sign_in = _with_tokens(sign_in, answer)
         save(home, sign_in)
         return sign_in.access_token
@@ -147,7 +147,7 @@ def begin(url: str, offer: Mapping[str, Any]) -> DeviceCode:
     except ProviderAway as away:
         raise Unreachable(str(away)) from away
     if status != OK:
-        raise ClientError(f"{offer['name']} gives no code: {_reason(answer)}")
+        raise ClientError(f"{offer['name']} gives no code: {reason(answer)}")
     return _code(sign_in, answer)
 
 
@@ -194,7 +194,7 @@ def wait(code: DeviceCode) -> SignIn:
         if answer.get("error") == "slow_down":
             pause = min(pause + SLOWER, LONGEST_PAUSE)
         elif answer.get("error") != "authorization_pending":
-            raise ClientError(f"{name} did not sign you in: {_reason(answer)}")
+            raise ClientError(f"{name} did not sign you in: {reason(answer)}")
     raise ClientError(f"the code was not confirmed at {name} in time; {AGAIN}")
 
 
@@ -231,9 +231,3 @@ def _with_tokens(sign_in: SignIn, answer: Mapping[str, Any]) -> SignIn:
         raise ClientError(f"{sign_in.name} gave no access token")
     expires = time.time() + _seconds(answer.get("expires_in"), 300.0)
     return replace(sign_in, access_token=access, refresh_token=refresh, expires=expires)
-
-
-def _reason(answer: Mapping[str, Any]) -> str:
-    """Return a provider's words, safe to show: they may come from anybody."""
-    words = answer.get("error_description") or answer.get("error") or "no reason"
-    return "".join(sign for sign in str(words) if sign.isprintable())[:200]

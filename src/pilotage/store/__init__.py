@@ -50,10 +50,10 @@ from pilotage.store.jobs.work_quarters import WorkCounts, WorkNow, WorkOf, WorkQ
 from pilotage.store.past import USE_KEPT, step_of
 from pilotage.store.people.notification_settings import PersonNotify
 from pilotage.store.people.notifications import NotificationView
-from pilotage.store.people.sessions import LONGEST_BROWSER, BrowserSession, session_id, session_token
+from pilotage.store.people.sessions import LONGEST_BROWSER, BrowserSession, session_token
 from pilotage.store.people.share_hours import ShareSample, ShareSpan
 from pilotage.store.people.simulations import SimulationResult, StoredSimulation
-from pilotage.store.people.tokens import ID_LENGTH, PersonToken
+from pilotage.store.people.tokens import PersonToken
 from pilotage.store.pilots.table import EndedPilot
 from pilotage.store.queues.conditions import QueueView, ShareUse, ShareView, share_uses
 from pilotage.store.queues.federations import FederationFile, FederationVersion
@@ -69,7 +69,6 @@ from pilotage.store.worlds.parts import Pass
 __all__ = [
     "ARCHIVE",
     "HINDRANCES",
-    "ID_LENGTH",
     "LONGEST_BROWSER",
     "MOST_ROWS",
     "OUTAGE",
@@ -169,7 +168,6 @@ __all__ = [
     "numbered",
     "outage",
     "part_of_act",
-    "session_id",
     "session_token",
     "share_uses",
     "step_of",

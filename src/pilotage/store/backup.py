@@ -8,8 +8,9 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from hashlib import blake2b
 from pathlib import Path
 
 from sqlalchemy import URL, create_engine, make_url, text
@@ -92,6 +93,15 @@ def _draft(file: Path) -> Iterator[Path]:
 def opened(path: Path) -> sqlite3.Connection:
     """Open a database for reading. Quote its path, because ? # % have a meaning in a URI."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def digest(rows: Iterable[bytes]) -> tuple[int, int]:
+    """Return the number of rows, and a number that the same rows in any order have in common."""
+    count = total = 0
+    for row in rows:
+        count += 1
+        total += int.from_bytes(blake2b(row, digest_size=8).digest())
+    return count, total
 
 
 def sync(file: Path) -> None:

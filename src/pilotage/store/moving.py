@@ -6,13 +6,12 @@ Unlike a restore it goes back to no earlier time. So tokens, pilots and attempts
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import Connection, Table, create_engine, insert, make_url, select
 
 from pilotage.store import schema
-from pilotage.store.backup import BackupError, refuse_used_file, refuse_while_used
+from pilotage.store.backup import BackupError, digest, refuse_used_file, refuse_while_used
 from pilotage.store.database.dialects import POSTGRESQL, sqlite_file
 from pilotage.store.records import with_all_indexes
 from pilotage.store.restore import dropped_references, refuse_tables, set_sequences
@@ -83,16 +82,12 @@ def _copy(old: Connection, new: Connection) -> Sequence[int]:
     with dropped_references(new):
         for table in with_all_indexes().sorted_tables:
             new.execute(table.delete())
-            digest = 0
             for rows in _parts(old, table):
                 new.execute(insert(table), [row._asdict() for row in rows])
-                digest += _digest(rows)
-            copied = [(len(rows), _digest(rows)) for rows in _parts(new, table)]
-            if sum(digest for _, digest in copied) != digest:
-                raise BackupError(
-                    f"the rows of the table {table.name} differ after the copy; nothing was moved"
-                )
-            counts.append(sum(count for count, _ in copied))
+            before, after = (digest(_texts(side, table)) for side in (old, new))
+            if before != after:
+                raise BackupError(f"the rows of {table.name} differ after the copy; nothing was moved")
+            counts.append(after[0])
     return counts
 
 
@@ -102,6 +97,7 @@ def _parts(connection: Connection, table: Table) -> Iterator[Sequence[Any]]:
     yield from result.partitions()
 
 
-def _digest(rows: Sequence[Any]) -> int:
-    """Return a number that rows in any order have in common, and other rows have not."""
-    return sum(int.from_bytes(blake2b(repr(tuple(row)).encode(), digest_size=8).digest()) for row in rows)
+def _texts(connection: Connection, table: Table) -> Iterator[bytes]:
+    """Yield a table's rows as both databases give them."""
+    for rows in _parts(connection, table):
+        yield from (repr(tuple(row)).encode() for row in rows)

@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from sqlalchemy import URL, Connection, create_engine, make_url, text
 from sqlalchemy.exc import ProgrammingError
 
 from pilotage.store import schema
-from pilotage.store.backup import LEFT_OUT, BackupError, opened
+from pilotage.store.backup import LEFT_OUT, BackupError, digest, opened
 from pilotage.store.database.dialects import sqlite_file
 from pilotage.store.restore import (
     COPY,
@@ -84,7 +83,7 @@ def _of_sqlite(connection: sqlite3.Connection, tables: Mapping[str, Iterable[str
     for table, columns in tables.items():
         names = ", ".join(f'"{column}"' for column in sorted(columns))
         rows = connection.execute(f'SELECT {names} FROM "{table}"')
-        digests[table] = _digest(repr(row).encode() for row in rows)
+        digests[table] = digest(repr(row).encode() for row in rows)
     return digests
 
 
@@ -99,7 +98,7 @@ def _in_postgresql(file: Path, address: URL) -> tuple[Digests, Digests]:
             driver: Any = connection.connection.driver_connection
             with backup_rows(file) as lines:
                 headers = (header for line in lines if (header := COPY.match(line)))
-                copied = {header.groups(): _digest(takewhile(END.__ne__, lines)) for header in headers}
+                copied = {header.groups(): digest(takewhile(END.__ne__, lines)) for header in headers}
             before = {table.decode(): digest for (table, _), digest in copied.items()}
             with driver.cursor() as cursor:
                 after = {table.decode(): _of_postgresql(cursor, table, columns) for table, columns in copied}
@@ -122,12 +121,4 @@ def _begin_scratch(connection: Connection) -> None:
 
 def _of_postgresql(cursor: "psycopg.Cursor[Any]", table: bytes, columns: bytes) -> tuple[int, int]:
     with cursor.copy(f'COPY "{table.decode()}" ({columns.decode()}) TO STDOUT') as rows:
-        return _digest(bytes(row) for row in rows)
-
-
-def _digest(rows: Iterable[bytes]) -> tuple[int, int]:
-    count = total = 0
-    for row in rows:
-        count += 1
-        total += int.from_bytes(blake2b(row, digest_size=8).digest())
-    return count, total
+        return digest(bytes(row) for row in rows)

@@ -1,5 +1,6 @@
 """Identities of people and programs: one type from the token to the query."""
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
@@ -23,6 +24,21 @@ Right = Literal["read", "create", "modify", "cancel"]
 """What a token of an identity provider may be limited to, as in the WLCG's profile of tokens."""
 
 RIGHTS: tuple[Right, ...] = get_args(Right)
+
+
+TOKEN_ID_LENGTH = 12
+"""Characters of a token's hash that identify it, or its session."""
+
+
+def hashed(token: str) -> str:
+    """Return the hash by which the store finds a token."""
+    # This needs no salt and no slow hash: tokens are long and random, so no dictionary contains them.
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def token_id(token: str) -> str:
+    """Return what identifies a token, and opens nothing; empty for none."""
+    return hashed(token)[:TOKEN_ID_LENGTH] if token else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from fastapi import Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from pilotage.identity_providers import OK, ask, deadline, discovered, endpoint
+from pilotage.identity_providers import OK, ask, deadline, discovered, endpoint, reason
 from pilotage.server.web.pages import own_path
 from pilotage.server.web.sessions import cookie_name
 
@@ -112,7 +112,7 @@ class CodeFlow:
             raise HTTPException(403, f"another provider than {issuer.name} answered; begin again")
         code = query.get("code", "")
         if not 0 < len(code) <= LONGEST_CODE:
-            raise HTTPException(403, f"{issuer.name} did not sign you in: {_reason(query)}")
+            raise HTTPException(403, f"{issuer.name} did not sign you in: {reason(query)}")
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -125,7 +125,7 @@ class CodeFlow:
         status, answer = await self._asked(lambda: ask(address, deadline(), form))
         token = answer.get("access_token")
         if status != OK or not isinstance(token, str):
-            raise HTTPException(403, f"{issuer.name} did not sign you in: {_reason(answer)}")
+            raise HTTPException(403, f"{issuer.name} did not sign you in: {reason(answer)}")
         return attempt, token
 
     async def _document(self, issuer: "Issuer") -> Mapping[str, Any]:
@@ -182,9 +182,3 @@ def _set_cookie(request: Request, answer: Response, value: str, seconds: float) 
 
 def _are_equal(text: str, other: str) -> bool:
     return hmac.compare_digest(text.encode(), other.encode())
-
-
-def _reason(answer: Mapping[str, Any]) -> str:
-    """Return a provider's words, safe to show: they may come from anybody."""
-    words = answer.get("error_description") or answer.get("error") or "it gives no reason"
-    return "".join(character for character in str(words) if character.isprintable())[:200]

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.verbs import VERBS
-from pilotage.model.values.identity import PERSON_ROLES, Credential, Identity, Owners
+from pilotage.model.values.identity import PERSON_ROLES, Credential, Identity, Owners, token_id
 from pilotage.server.api.edge.access import bearer_of, note_records, owner_seen, sees_all, sight_of
 from pilotage.server.api.edge.answers import misread
 from pilotage.server.api.edge.faults import REFUSALS, refusal
@@ -26,7 +26,7 @@ from pilotage.server.api.edge.measured_routes import measured
 from pilotage.server.api.work.task_filters import TEXT
 from pilotage.server.web import rendering
 from pilotage.server.web.sessions import form_token, is_from_here, token_of_session
-from pilotage.store import BadCursor, EventKind, ListPage, Store, session_id
+from pilotage.store import BadCursor, EventKind, ListPage, Store
 
 MOST_FIELDS = 100
 """Most fields of a form or an address."""
@@ -98,7 +98,7 @@ class Visit:
     @property
     def session(self) -> str:
         """The id of the person's session."""
-        return session_id(token_of_session(self.request))
+        return token_id(token_of_session(self.request))
 
     @property
     def done(self) -> str:

@@ -8,12 +8,12 @@ from functools import partial
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, or_, select
 
 from pilotage.model.records.audit import AuditRecord, NewAuditRecord
-from pilotage.model.values.durations import DAY
+from pilotage.model.values.durations import DAY, HOUR
 from pilotage.model.values.identity import Identity, Owners, includes
 from pilotage.store.audit import chain, table
 from pilotage.store.audit.acts import Act
 from pilotage.store.audit.chain import FORGOTTEN, AuditCheck, number
-from pilotage.store.audit.refusals import HOUR, MOST_READS, Memory, Refusals
+from pilotage.store.audit.refusals import MOST_READS, Memory, Refusals
 from pilotage.store.audit.table import COLUMNS, SEQUENCE, audit_links, audit_records, record_of
 from pilotage.store.commit.archive import ARCHIVE
 from pilotage.store.database import bulk

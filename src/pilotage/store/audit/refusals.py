@@ -11,8 +11,7 @@ from typing import NamedTuple
 from cachetools import TTLCache
 
 from pilotage.model.records.audit import LONGEST_TEXT, NewAuditRecord
-
-HOUR = 3600.0
+from pilotage.model.values.durations import HOUR
 
 MOST_ADDRESSES = 100
 """Pairs of address and reason that an hour counts apart, in each process. All others are one."""

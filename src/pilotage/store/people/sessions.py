@@ -12,11 +12,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.model.values.identity import TOKEN_ID_LENGTH, Credential, Identity, Role, hashed
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database.acts import note_act
 from pilotage.store.database.engine import Database
-from pilotage.store.people.tokens import ID_LENGTH, hashed, new_row, tokens
+from pilotage.store.people.tokens import new_row, tokens
 
 _t = tokens.c
 _IS_SESSION = _t.browser.is_not(None)
@@ -57,11 +57,6 @@ def session_token(cookie: str, browser: str) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def session_id(token: str) -> str:
-    """Return what identifies the session of a token, and opens nothing."""
-    return hashed(token)[:ID_LENGTH]
-
-
 class Sessions:
     """Opens, lists and ends sessions of browsers. ``new`` makes a random text for a cookie."""
 
@@ -85,8 +80,8 @@ class Sessions:
             connection.execute(insert(tokens), row)
             return True
 
-        by = {"by": credential, "token": row["nonce"][:ID_LENGTH] if row["nonce"] else ""}
-        session = f"session {row['hash'][:ID_LENGTH]}"
+        by = {"by": credential, "token": row["nonce"][:TOKEN_ID_LENGTH] if row["nonce"] else ""}
+        session = f"session {row['hash'][:TOKEN_ID_LENGTH]}"
         note_act(verb="sign in", record=session, after={"opened by": opened_by, "browser": browser}, **by)
         self._database.write(write)
         return cookie
@@ -117,7 +112,7 @@ class Sessions:
 
 def _session(row: Any) -> BrowserSession:
     return BrowserSession(
-        id=row.hash[:ID_LENGTH],
+        id=row.hash[:TOKEN_ID_LENGTH],
         role=row.role,
         name=row.owner,
         vo=row.vo,

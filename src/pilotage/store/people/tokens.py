@@ -4,7 +4,6 @@ Closing a person revokes their tokens. Requests that already run with such a tok
 """
 
 import base64
-import hashlib
 import hmac
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +27,15 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from pilotage.model.records.states import LIVE_PILOTS
-from pilotage.model.values.identity import PERSON_ROLES, Credential, Identity, Role, refuse_unfit
+from pilotage.model.values.identity import (
+    PERSON_ROLES,
+    TOKEN_ID_LENGTH,
+    Credential,
+    Identity,
+    Role,
+    hashed,
+    refuse_unfit,
+)
 from pilotage.store.database.acts import note_act
 from pilotage.store.database.columns import Id, metadata, owner_columns, text_column
 from pilotage.store.database.engine import Database
@@ -112,9 +119,6 @@ _OF_PILOTS = (
     .with_for_update(read=True)
 )
 
-ID_LENGTH = 12
-"""Characters of a token's hash that identify it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonToken:
@@ -194,7 +198,7 @@ class Tokens:
             reopen(connection, opened)
             return True
 
-        note_act(after={"token": ", ".join(row["hash"][:ID_LENGTH] for row in rows)})
+        note_act(after={"token": ", ".join(row["hash"][:TOKEN_ID_LENGTH] for row in rows)})
         self._database.write(write)
         return new_tokens
 
@@ -285,7 +289,7 @@ class Tokens:
                 (_t.hash == row.hash) | ((_t.nonce == row.hash) & (_t.expires > end))
             )
             connection.execute(ending.values(expires=end))
-            note_act(after={"token": new["hash"][:ID_LENGTH]})
+            note_act(after={"token": new["hash"][:TOKEN_ID_LENGTH]})
             return True
 
         return token if self._database.write(write) else None
@@ -372,7 +376,7 @@ def new_row(token: str, credential: Credential, now: float, purpose: str = "") -
 
 def _person(row: Any) -> PersonToken:
     return PersonToken(
-        id=row.hash[:ID_LENGTH],
+        id=row.hash[:TOKEN_ID_LENGTH],
         role=row.role,
         name=row.owner,
         vo=row.vo,
@@ -390,9 +394,3 @@ def _derived(token: str, nonce: str) -> str:
     """Return the token of a pilot. Making it needs both parts, and the store has neither."""
     digest = hmac.digest(token.encode(), nonce.encode(), "sha256")
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-
-
-def hashed(token: str) -> str:
-    """Return the hash by which the store finds a token."""
-    # This needs no salt and no slow hash: tokens are long and random, so no dictionary contains them.
-    return hashlib.sha256(token.encode()).hexdigest()

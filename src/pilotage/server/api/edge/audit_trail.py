@@ -4,7 +4,6 @@ The record of a change is part of the transaction that makes it (``store/databas
 change nothing in the store are recorded before their answer. Pilots leave no records.
 """
 
-import hashlib
 import json
 from base64 import urlsafe_b64decode
 from collections import defaultdict
@@ -20,11 +19,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilotage.model.records.audit import LONGEST_TEXT, MOST_DETAILS, NewAuditRecord
-from pilotage.model.values.identity import Credential
+from pilotage.model.values.identity import Credential, token_id
 from pilotage.server.api.edge.access import token_of
 from pilotage.server.api.edge.audited_routes import AUDITED, UNCHANGING, AuditLine, key_of
 from pilotage.server.api.edge.dependencies import PREFIX
-from pilotage.store import ID_LENGTH, Act, Description, Store, acting
+from pilotage.store import Act, Description, Store, acting
 
 CALLER = "pilotage.caller"
 """The key of a request's scope for its credential, which the guard has found; None: it has none."""
@@ -56,11 +55,6 @@ _SUBJECTS = ("file", "dataset")
 
 _TRUE = ("true", "True", "1", "yes", "on")
 _REASONS = ("because", "note")
-
-
-def token_id(token: str) -> str:
-    """Return how records name a token: not by itself."""
-    return hashlib.sha256(token.encode()).hexdigest()[:ID_LENGTH] if token else ""
 
 
 def address_of(request: Request) -> str:
