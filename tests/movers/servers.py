@@ -35,14 +35,14 @@ def running(command: list[str], port: int, log: Path) -> Iterator[subprocess.Pop
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as server:
         try:
             wait_for(lambda: server.poll() is not None or listens(port), f"{command[0]} listens")
-            assert server.poll() is None, f"{command[0]} ended with {server.returncode}: {_logged(log)}"
+            assert server.poll() is None, f"{command[0]} ended with {server.returncode}: {logged(log)}"
             yield server
         finally:
             # Not terminate(): rclone can spin for ever while it removes a folder, deaf to every signal.
             server.kill()
 
 
-def _logged(output: Path) -> str:
+def logged(output: Path) -> str:
     """What a server wrote, and the end of each log beside that: some write nothing else."""
     logs = [output, *sorted(set(output.parent.glob("*.log")) - {output})]
     return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-2000:]}" for log in logs)

