@@ -91,7 +91,7 @@ class RandomWriter:
         """
         query = text(
             "SELECT id, attempt FROM (SELECT id, attempt FROM jobs WHERE state = :state"
-            " AND (:any OR id % :queues = :remainder) LIMIT 200) AS some ORDER BY random() LIMIT :most"
+            " AND (:any OR id % :queues = :remainder) LIMIT 200) AS candidates ORDER BY random() LIMIT :most"
         )
         values = {
             "state": source,
