@@ -27,8 +27,10 @@ PIECE = 1 << 18
 """Bytes per piece of the answer."""
 
 NICENESS = 5
-"""Niceness of the process: the server's work goes first, but a person waits for the answer. With 19 the process
-took minutes to start on a busy machine."""
+"""Niceness of the process: the server's work goes first, but a person waits for the answer.
+
+With 19 the process took minutes to start on a busy machine.
+"""
 
 OPTIONS = "options"
 """Tells the process to write options too."""
