@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,6 +30,9 @@ FORMAT, LEVEL = "PILOTAGE_LOG_FORMAT", "PILOTAGE_LOG_LEVEL"
 ACCESS = "pilotage.access"
 """The log of requests."""
 
+Access = Literal["off", "summary", "full"]
+"""How requests are logged: not at all, as counts by the minute, or a line each."""
+
 MOST_ALIKE = 5
 """Lines that differ in numbers alone, of which a window shows this many."""
 
@@ -38,6 +41,9 @@ WINDOW = 60.0
 
 MOST_KEYS = 1000
 """Kinds of lines that are counted at once. Those that came first are forgotten."""
+
+MOST_DURATIONS = 10_000
+"""Durations of a route and status in a minute that count for their median: the last ones."""
 
 LONGEST = 20_000
 """Most characters of a message, and of a traceback."""
@@ -53,17 +59,20 @@ _PASSWORDS = re.compile(r"(?P<kept>://[^\s/:@]*:)[^\s/]+(?=@)")
 
 
 @contextmanager
-def logged(form: Format, level: Level, *, access: bool) -> Iterator[None]:
-    """Log this process to standard error within a block. ``access`` adds a line for each request.
+def logged(form: Format, level: Level, *, access: Access) -> Iterator[None]:
+    """Log this process to standard error within a block.
 
     Libraries log from warnings on: asyncssh writes a dozen lines for each call through a tunnel.
     """
     handler = _Lines()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    repetition = Repetition(handler.emit)
+    repetition, requests = Repetition(handler.emit), RequestSummary(handler.emit)
     handler.addFilter(repetition)
+    if access == "summary":
+        handler.addFilter(requests)
     root, levels = logging.getLogger(), {"pilotage": _number(level)}
-    levels |= {"": max(logging.WARNING, _number(level)), ACCESS: logging.INFO if access else logging.CRITICAL}
+    shown = logging.CRITICAL if access == "off" else logging.INFO
+    levels |= {"": max(logging.WARNING, _number(level)), ACCESS: shown}
     before = {name: logging.getLogger(name).level for name in levels}, root.handlers[:], threading.excepthook
     for name, number in levels.items():
         logging.getLogger(name).setLevel(number)
@@ -75,6 +84,7 @@ def logged(form: Format, level: Level, *, access: bool) -> Iterator[None]:
             yield
     finally:
         repetition.tell_all()
+        requests.write_lines()
         logging.captureWarnings(False)
         own_levels, root.handlers[:], threading.excepthook = before
         for name, number in own_levels.items():
@@ -103,7 +113,7 @@ def logged_as_parent() -> Iterator[None]:
     if form not in get_args(Format) or level not in get_args(Level):
         yield
         return
-    with logged(cast(Format, form), cast(Level, level), access=False):
+    with logged(cast(Format, form), cast(Level, level), access="off"):
         yield
 
 
@@ -200,6 +210,15 @@ class _LineGroup:
     last: Mapping[str, object] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Durations:
+    """Durations in ms of requests alike: how many, the longest, and the last ones."""
+
+    count: int = 0
+    worst: float = 0.0
+    last: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_DURATIONS))
+
+
 class Repetition(logging.Filter):
     """Shows the first lines that are alike, and counts the others in one line a minute.
 
@@ -274,6 +293,52 @@ class Repetition(logging.Filter):
             if (omitted := group.count - MOST_ALIKE) > 0:
                 text = f"{group.last['msg']} (… {omitted:,} times more in the last minute)"
                 self._write(logging.makeLogRecord({**group.last, "msg": text}))
+
+
+class RequestSummary(logging.Filter):
+    """Replaces the lines of requests by one a minute for each route and status.
+
+    It has their number, the median of the last durations, and the longest duration.
+    """
+
+    def __init__(self, write: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__()
+        self._write = write
+        self._lock = threading.Lock()
+        self._groups: dict[tuple[str, str, int], _Durations] = {}
+        self._timer: threading.Timer | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to show a record: count a request instead."""
+        if record.name != ACCESS:
+            return True
+        fields = vars(record)["access"]
+        key, took = (fields["method"], fields["route"], fields["status"]), fields["ms"]
+        with self._lock:
+            group = self._groups.setdefault(key, _Durations())
+            group.count += 1
+            group.worst = max(group.worst, took)
+            group.last.append(took)
+            if self._timer is None:
+                self._timer = threading.Timer(WINDOW, self.write_lines)
+                self._timer.daemon = True
+                self._timer.start()
+        return False
+
+    def write_lines(self) -> None:
+        """Write the lines of the requests so far, and begin to count anew."""
+        with self._lock:
+            groups, self._groups = self._groups, {}
+            if self._timer:
+                self._timer.cancel()
+            self._timer = None
+        for (method, route, status), group in sorted(groups.items()):
+            fields = {"method": method, "route": route, "status": status, "count": group.count}
+            middle = sorted(group.last)[len(group.last) // 2]
+            fields |= {"median_ms": middle, "worst_ms": group.worst}
+            line = f"{method} {route} {status}: {group.count:,}; median {middle} ms, worst {group.worst} ms"
+            record = {"name": ACCESS, "levelno": logging.INFO, "levelname": "INFO", "msg": line}
+            self._write(logging.makeLogRecord({**record, "access": fields}))
 
 
 def _log_thread_fault(fault: threading.ExceptHookArgs) -> None:

@@ -30,7 +30,7 @@ links:
 director: {{ period: 0.2 }}
 loops: {{ period: 0.2, heartbeat: 0.3, pilot_idle: 2 }}
 """
-LOG = {"PILOTAGE_LOG_FORMAT": "json", "PILOTAGE_LOG_LEVEL": "debug", "PILOTAGE_ACCESS_LOG": "1"}
+LOG = {"PILOTAGE_LOG_FORMAT": "json", "PILOTAGE_LOG_LEVEL": "debug", "PILOTAGE_ACCESS_LOG": "full"}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def house(store: Store, tmp_path: Path) -> House:
 
 @pytest.fixture
 def as_json() -> Iterator[None]:
-    with log_lines.logged("json", "debug", access=True):
+    with log_lines.logged("json", "debug", access="full"):
         yield
 
 
@@ -81,7 +82,7 @@ def test_a_text_loses_its_secrets_alone() -> None:
 
 
 def test_text_is_one_line_and_a_traceback_is_indented(capfd: pytest.CaptureFixture[str]) -> None:
-    with log_lines.logged("text", "info", access=False):
+    with log_lines.logged("text", "info", access="off"):
         log.debug("too small")
         try:
             raise ValueError("one\n2026-01-01 forged")
@@ -109,6 +110,39 @@ def test_repetition_is_counted_in_one_line(caplog: pytest.LogCaptureFixture) -> 
     assert shown.filter(records[0])
     shown.tell_all()
     assert len(told) == 1
+
+
+def test_a_summary_has_a_line_for_each_route_and_status(capfd: pytest.CaptureFixture[str]) -> None:
+    def request(route: str, status: int, ms: float) -> None:
+        fields = {"method": "GET", "route": route, "status": status, "ms": ms}
+        logging.getLogger(log_lines.ACCESS).info("a request", extra={"access": fields})
+
+    with log_lines.logged("json", "info", access="summary"):
+        for ms in (1.5, 2.5, 90.0):
+            request("/tasks", 200, ms)
+        request("/tasks", 404, 4.0)
+        log.warning("no request")
+    other, *lines = written(capfd)
+    assert other["message"] == "no request"
+    assert [line.pop("message") for line in lines] == [
+        "GET /tasks 200: 3; median 2.5 ms, worst 90.0 ms",
+        "GET /tasks 404: 1; median 4.0 ms, worst 4.0 ms",
+    ]
+    assert [[line["status"], line["count"], line["median_ms"], line["worst_ms"]] for line in lines] == [
+        [200, 3, 2.5, 90.0],
+        [404, 1, 4.0, 4.0],
+    ]
+
+
+def test_a_summary_is_written_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "WINDOW", 0.05)
+    messages: SimpleQueue[str] = SimpleQueue()
+    summary = log_lines.RequestSummary(lambda record: messages.put(record.getMessage()))
+    fields = {"method": "GET", "route": "/tasks", "status": 200, "ms": 1.0}
+    for _ in range(2):  # the second minute begins with its first request
+        record = logging.makeLogRecord({"name": log_lines.ACCESS, "access": fields})
+        assert not summary.filter(record)
+        assert messages.get(timeout=30) == "GET /tasks 200: 1; median 1.0 ms, worst 1.0 ms"
 
 
 def test_what_a_counted_line_concerns_is_its_own_and_not_that_of_who_tells_it() -> None:

@@ -36,6 +36,14 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class AccessLog(StrEnum):
+    """What is logged of requests: nothing, counts by the minute, or a line for each."""
+
+    OFF = "off"
+    SUMMARY = "summary"
+    FULL = "full"
+
+
 FormatOption = Annotated[
     LogFormat,
     typer.Option("--log-format", envvar="PILOTAGE_LOG_FORMAT", help="The form of the log on standard error."),
@@ -47,8 +55,12 @@ LevelOption = Annotated[
 ]
 
 AccessOption = Annotated[
-    bool,
-    typer.Option("--access-log", envvar="PILOTAGE_ACCESS_LOG", help="Log a line for each request."),
+    AccessLog,
+    typer.Option(
+        "--access-log",
+        envvar="PILOTAGE_ACCESS_LOG",
+        help="Log requests: full is a line for each, summary a line a minute for each route and status.",
+    ),
 ]
 
 app = typer.Typer()
@@ -79,7 +91,7 @@ def up(
     ] = None,
     log_format: FormatOption = LogFormat.TEXT,
     log_level: LevelOption = LogLevel.INFO,
-    access_log: AccessOption = False,
+    access_log: AccessOption = AccessLog.OFF,
 ) -> None:
     """Start the server: the API and the loops, until it is interrupted.
 
@@ -101,7 +113,7 @@ def up(
     elif host or port is not None:
         config = config.at(host, port)
     file = file or federation or _of_home(config)
-    with log_lines.logged(log_format.value, log_level.value, access=access_log):
+    with log_lines.logged(log_format.value, log_level.value, access=access_log.value):
         _run(config, file, only, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
 
 
