@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import URL, Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
 
 from pilotage.model.documents.decision import Create
@@ -20,6 +20,7 @@ from pilotage.store import Store, TaskPage
 from pilotage.store.database.commit_marks import CommitMarks
 from pilotage.store.database.driver_errors import passes
 from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import NotUnicode
 from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
 from tests.waiting import PATIENCE
 
@@ -343,3 +344,16 @@ def test_a_store_in_memory_serves_many_threads() -> None:
     assert other.queries.task(task) is None
     store.close()
     other.close()
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_without_unicode_is_refused_with_the_command_that_makes_another(
+    postgresql_server: URL, postgresql_administration: Connection, encoding: str
+) -> None:
+    options = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+    postgresql_administration.execute(text(f"CREATE DATABASE other_text TEMPLATE template0 {options}"))
+    try:
+        with pytest.raises(NotUnicode, match=f"other_text has the encoding {encoding}: .*createdb .*UTF8"):
+            Store.open(postgresql_server.set(database="other_text").render_as_string(hide_password=False))
+    finally:
+        postgresql_administration.execute(text("DROP DATABASE other_text"))

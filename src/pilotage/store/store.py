@@ -158,7 +158,7 @@ class Store:
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
         ends with this object. The clock is the database's by default. Reasons and events are kept by default.
-        Raises ValueError for another kind of address, ``NewerStore``, and for a server
+        Raises ValueError for another kind of address, ``NewerStore``, ``NotUnicode``, and for a server
         ``SessionsShared``.
         """
         database = Database(url, server)

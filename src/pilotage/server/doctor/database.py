@@ -177,12 +177,6 @@ def database_settings(installation: Installation) -> Iterator[Finding]:
             why="nothing is decided",
             mend=f"ALTER ROLE {facts.login} SET default_transaction_read_only = off, in psql",
         )
-    if (encoding := values.get("server_encoding")) != "UTF8":
-        yield Finding(
-            what=f"the encoding of the database is {encoding}",
-            why="names of other alphabets cannot be stored",
-            mend="createdb --encoding UTF8 --template template0 NEW, then restore a backup there",
-        )
     if int(values.get("server_version_num", "0")) < OLDEST_POSTGRESQL:
         yield Finding(
             what=f"PostgreSQL is of version {values.get('server_version')}",

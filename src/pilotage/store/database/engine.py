@@ -33,6 +33,7 @@ from pilotage.store.database.reach import (
     CONNECTED_WITHIN,
     SERVES_A_CALLER,
     Reachability,
+    in_unicode,
     too_long,
     watched_connection,
 )
@@ -352,7 +353,7 @@ def _engine(
         if SERVES_A_CALLER.get():
             # A frozen server accepts connections, but never answers.
             reach.doubt()
-        return watched.connect(*arguments, **options)
+        return in_unicode(watched.connect(*arguments, **options))
 
     event.listen(engine, "do_connect", connect)
     event.listen(engine, "connect", prepare)

@@ -177,6 +177,16 @@ class SessionsShared(StoreError):
         )
 
 
+class NotUnicode(StoreError):
+    """A database of PostgreSQL has no Unicode text."""
+
+    def __init__(self, database: str, encoding: str) -> None:
+        super().__init__(
+            f"the database {database} has the encoding {encoding}: make another one, by "
+            "createdb --template template0 --encoding UTF8 NAME, and give PILOTAGE_STORE its name"
+        )
+
+
 class NoticesLost(StoreError):
     """The connection for other processes' notices was lost, or could not be opened."""
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, text
 from pilotage.store.database.dialects import SQLITE, dialect_of
 
 SETTINGS = (
-    *("fsync", "full_page_writes", "autovacuum", "max_connections", "server_encoding", "server_version"),
+    *("fsync", "full_page_writes", "autovacuum", "max_connections", "server_version"),
     *("server_version_num", "statement_timeout", "transaction_timeout", "idle_session_timeout"),
     "default_transaction_read_only",
 )

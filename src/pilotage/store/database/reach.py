@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pilotage.store.database.driver_errors import passes
+from pilotage.store.database.errors import NotUnicode
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,6 +31,9 @@ AWAY_AFTER = 2.0
 
 CONNECTED_WITHIN = 3
 """Seconds for a new connection. The question has a second less, so that its answer comes before."""
+
+UNICODE = "UTF8"
+"""The only encoding of a database: from others text comes as bytes, or a name cannot be stored."""
 
 _PAUSE = 0.2
 
@@ -120,3 +124,13 @@ def watched_connection(look: Callable[[float], str]) -> "type[psycopg.Connection
                 return result
 
     return WatchedConnection
+
+
+def in_unicode(connection: "psycopg.Connection[Any]") -> "psycopg.Connection[Any]":
+    """Return a connection to a database of Unicode text. Raises ``NotUnicode`` for one of other text."""
+    encoding = connection.info.parameter_status("server_encoding") or UNICODE
+    if encoding != UNICODE:
+        name = connection.info.dbname
+        connection.close()
+        raise NotUnicode(name, encoding)
+    return connection
