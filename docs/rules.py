@@ -694,11 +694,17 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P9",
         "A pilot's credential lasts 5 days and gives access to its own work only.",
-        ("policies.pilots.credentials", "flow.calls.pilots.enrol", "flow.steps.provision"),
+        (
+            "policies.pilots.credentials",
+            "policies.pilots.owner_credentials",
+            "flow.calls.pilots.enrol",
+            "flow.steps.provision",
+        ),
         ("policies.pilots.credentials:LIFETIME",),
         (
             "A token, renewed up to the end of the pilot's walltime, and void when the pilot has ended. The "
-            "pilot's order carries another, which is exchanged for it once."
+            "pilot's order carries another, which is exchanged for it once. At the site, a private pilot "
+            "goes with the credential of its owner or group, if the computing element has one."
         ),
     ),
     Rule(

@@ -94,6 +94,7 @@ FREE = {
     "federation.storages[].transfer_service.options": ("storages", 0, "transfer_service", "options"),
     "federation.queues[].computing_element.options": (*_ELEMENT, "options"),
     "federation.queues[].computing_element.servers[].options": (*_ELEMENT, "servers", 0, "options"),
+    "federation.queues[].computing_element.credentials[].options": (*_ELEMENT, "credentials", 0, "options"),
     "federation.sites[].attributes": ("sites", 0, "attributes"),
     "federation.catalogues[].options": ("catalogues", 0, "options"),
     "federation.plugin_options[]": ("plugin_options", "production"),
@@ -185,6 +186,7 @@ def test_the_free_values_of_documents_are_found() -> None:
 def _federation_document() -> dict[str, Any]:
     document: dict[str, Any] = to_document(federation([queue()]))
     document["queues"][0]["computing_element"]["servers"] = [{"name": "door"}]
+    document["queues"][0]["computing_element"]["credentials"] = [{"person": "alice"}]
     document["storages"][0]["transfer_service"] = {"kind": "fts", "url": "https://fts.example.org"}
     document["catalogues"] = [{"name": "other", "kind": "rucio", "url": "https://rucio.example.org"}]
     document["plugin_options"] = {"production": {}}

@@ -30,7 +30,7 @@ class Away(FakeElement):
 def test_a_server_that_does_not_answer_is_asked_no_more_often(caplog: pytest.LogCaptureFixture) -> None:
     away = Away()
 
-    def adapter(_queue: Queue, _server: str) -> ComputingElementPort:
+    def adapter(_queue: Queue, _server: str, _credential: str) -> ComputingElementPort:
         return away
 
     inquiries = Inquiries(Inline(), adapter, lambda: None)

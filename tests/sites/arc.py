@@ -69,7 +69,7 @@ def lacking() -> str:
 
 @dataclass
 class ArcServer:
-    """A-REX below a directory that every user may enter, with one user, ``alice``, who has a certificate."""
+    """A-REX below a directory that every user may enter, with certificates of alice and bob."""
 
     place: Path
     port: int
@@ -84,12 +84,16 @@ class ArcServer:
         """Options of a computing element of kind ``arc`` that reach it as alice."""
         return {
             "endpoint": self.url,
-            "certificate_file": str(self.place / "client-alice-cert.pem"),
-            "key_file": str(self.place / "client-alice-key.pem"),
+            **self.credential("alice"),
             "ca_path": str(self.place / "certificates"),
             "queue": "fork",
             "python": "/usr/bin/python3",
         }
+
+    def credential(self, person: str) -> dict[str, str]:
+        """The options that are a person's credential."""
+        files = {"certificate_file": "cert", "key_file": "key"}
+        return {name: str(self.place / f"client-{person}-{part}.pem") for name, part in files.items()}
 
     def prepare(self) -> None:
         """Write the configuration, the authority, and both certificates."""
@@ -101,10 +105,12 @@ class ArcServer:
         arcctl = ("arcctl", "-c", str(self._configuration), "test-ca")
         self._run(*arcctl, "init", "-f")
         self._run(*arcctl, "hostcert", "-n", "localhost", "-f")
-        self._run(*arcctl, "usercert", "-n", "alice", "-f", "--no-auth")
-        subject = ("openssl", "x509", "-noout", "-subject", "-nameopt", "compat")
-        said = self._run(*subject, "-in", str(self.place / "client-alice-cert.pem"))
-        (self.place / "allowed").write_text(f'"{said.partition("=")[2].strip()}"\n')
+        subject, allowed = ("openssl", "x509", "-noout", "-subject", "-nameopt", "compat"), ""
+        for person in ("alice", "bob"):
+            self._run(*arcctl, "usercert", "-n", person, "-f", "--no-auth")
+            said = self._run(*subject, "-in", str(self.place / f"client-{person}-cert.pem"))
+            allowed += f'"{said.partition("=")[2].strip()}"\n'
+        (self.place / "allowed").write_text(allowed)
         # Else the starter makes 4096 bits of its own in the background, which takes a core for minutes.
         self._run("openssl", "dhparam", "-dsaparam", "-out", f"{self.place}/control/dhparam.pem", "2048")
         self._starter(

@@ -11,7 +11,9 @@ import pytest
 from pilotage.adapters.computing.arc import Arc
 from pilotage.adapters.computing.arc.rest_calls import ArcJob, ArcJobs
 from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.loader import load
 from pilotage.adapters.computing.web_service import AnswerLost
+from pilotage.model.records.federation import ComputingElement, OwnerCredential
 from pilotage.ports.computing import PilotOrder, PilotSize
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import wait_for
@@ -65,6 +67,33 @@ def test_a_pilot_calls_home_and_its_token_is_nowhere(arc_server: ArcServer, home
     wait_for(lambda: element.capacity().running == 1, "ARC counts it as running")
     element.cancel([answer.reference])
     wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")
+
+
+def test_p9_a_persons_pilot_is_submitted_polled_and_cancelled_with_the_persons_certificate(
+    arc_server: ArcServer, home: FakeServer, tmp_path: Path
+) -> None:
+    """ARC shows each identity its own jobs alone. A renewed certificate is seen at the next call."""
+    files = {name: tmp_path / name for name in arc_server.credential("bob")}
+    own = OwnerCredential(vo="ligo", person="bob", options={name: str(at) for name, at in files.items()})
+    element = ComputingElement(kind="arc", options=arc_server.options, credentials=(own,))
+    common, bob = load(element.at("")), load(element.at("", own.name))
+
+    def renew(person: str) -> None:
+        for name, file in arc_server.credential(person).items():
+            files[name].write_bytes(Path(file).read_bytes())
+
+    renew("bob")
+    (answer,) = bob.submit(orders(home, "bed-pilot-bob"))
+    assert answer.error == ""
+    assert bob.poll([answer.reference])[answer.reference].state in ("waiting", "running")
+    assert common.poll([answer.reference])[answer.reference].missing
+    common.cancel([answer.reference])
+    wait_for(lambda: home.matches, "the pilot calls home: nobody else has ended it")
+    renew("alice")
+    assert bob.poll([answer.reference])[answer.reference].missing
+    renew("bob")
+    bob.cancel([answer.reference])
+    wait_for(lambda: bob.poll([answer.reference])[answer.reference].state == "ended", "it ends")
 
 
 def test_one_whose_answer_was_lost_is_recognised_by_its_name(

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pilotage.adapters.computing.contract import violations
+from pilotage.adapters.computing.loader import load
 from pilotage.adapters.computing.slurmrest import SlurmRest
 from pilotage.adapters.computing.web_service import AnswerLost, WebAnswer, WebService
+from pilotage.model.records.federation import ComputingElement, OwnerCredential
 from pilotage.ports.computing import PilotSize
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import wait_for
@@ -104,6 +106,40 @@ def test_a_token_that_is_not_accepted_says_so(
     element = SlurmRest({**rest_options, "token_file": str(tmp_path / "bad")})
     with pytest.raises(OSError, match="renew token_file"):
         element.submit(orders(server, 1))
+
+
+def test_p9_the_pilots_of_a_person_belong_to_the_persons_account(
+    rest_options: dict[str, Any], server: FakeServer, slurm: Slurm, tmp_path: Path
+) -> None:
+    """Each account sees and ends its own pilots; a renewed token is seen at the next call."""
+    token = tmp_path / "daemon.token"
+
+    def renew() -> None:
+        said = slurm.call("scontrol", "token", "username=daemon", "lifespan=600")
+        token.write_text(said.strip().partition("=")[2])
+
+    own = OwnerCredential(vo="ligo", person="alice", options={"user": "daemon", "token_file": str(token)})
+    declared = ComputingElement(kind="slurmrest", options=rest_options, credentials=(own,))
+    common, alice = load(declared.at("")), load(declared.at("", own.name))
+    token.write_text("a.b.c")
+    (first, second) = orders(server, 2, cores=16)
+    (running,) = common.submit([first])
+    with pytest.raises(OSError, match="renew token_file"):
+        alice.submit([second])
+    renew()
+    (waiting,) = alice.submit([second])
+    number = waiting.reference.split("/")[0]
+    assert slurm.call("squeue", "-h", "-o", "%u", "-j", number).strip() == "daemon"
+    assert alice.poll([waiting.reference, running.reference])[waiting.reference].state == "waiting"
+    assert alice.poll([running.reference])[running.reference].missing
+    assert common.poll([waiting.reference])[waiting.reference].missing
+    common.cancel([waiting.reference])
+    assert alice.poll([waiting.reference])[waiting.reference].state == "waiting"
+    renew()
+    alice.cancel([waiting.reference, running.reference])
+    wait_for(lambda: alice.poll([waiting.reference])[waiting.reference].state == "ended", "it ends")
+    assert common.poll([running.reference])[running.reference].state in ("waiting", "running")
+    common.cancel([running.reference])
 
 
 def test_a_service_that_is_down_ends_nothing(rest_options: dict[str, Any]) -> None:

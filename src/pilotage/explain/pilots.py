@@ -15,9 +15,15 @@ SHOWN = 10
 """Most jobs, and waiting pilots, listed individually."""
 
 
-def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
+def of_pilot(
+    pilot: Pilot,
+    events: Sequence[Event],
+    jobs: Sequence[tuple[int, State]],
+    *,
+    has_credentials: bool = False,
+) -> Iterator[str]:
     """Describe a pilot: why it was made, its jobs, and why it ended. ``jobs`` are the jobs that no later
-    pilot took."""
+    pilot took. ``has_credentials``: some owners have a credential at its computing element."""
     requirements = Requirements.from_text(pilot.requirements) if pilot.requirements else None
     yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"
     size = f"{plural(pilot.cores, 'core')}, {pilot.memory:g} MB, {pilot.walltime:g} s"
@@ -25,6 +31,7 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
     if requirements is not None:
         yield f"  made for work of {requirements.owner}" + (f": {pilot.reason}" if pilot.reason else "")
     yield f"  submitted {_submission_route(pilot)}"
+    yield from _credential(pilot, has_credentials=has_credentials)
     for event in events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
@@ -135,6 +142,13 @@ def of_throttled(subject: str, site: str, bounds: Bounds, pilots: Sequence[Pilot
 def _none_asked_for(subject: str, reason: str, rule: str) -> Remark:
     text = f"no pilot can be requested: {reason}"
     return Remark(kind="wait", subject=subject, text=text, rule=rule, mend="wait")
+
+
+def _credential(pilot: Pilot, *, has_credentials: bool) -> Iterator[str]:
+    if pilot.credential:
+        yield f"  with the credential of {pilot.credential}"
+    elif has_credentials:
+        yield "  with the common credential"
 
 
 def _submission_route(pilot: Pilot) -> str:

@@ -224,6 +224,7 @@ def _pilots(federation: Federation) -> Iterator[Fault]:
     for at, queue in enumerate(federation.queues):
         if queue.computing_element is not None:
             yield from _servers(("queues", at, "computing_element"), queue.computing_element)
+            yield from _credentials(("queues", at, "computing_element"), queue.computing_element)
 
 
 def _servers(path: Path, element: ComputingElement) -> Iterator[Fault]:
@@ -232,6 +233,15 @@ def _servers(path: Path, element: ComputingElement) -> Iterator[Fault]:
         rank(element.rank or "0", {})
     except RankError as error:
         yield Fault((*path, "rank"), str(error), "free - 2 * waiting is one")
+
+
+def _credentials(path: Path, element: ComputingElement) -> Iterator[Fault]:
+    yield from repeated((*path, "credentials"), [credential.name for credential in element.credentials])
+    for at, credential in enumerate(element.credentials):
+        if not credential.person and not credential.group:
+            yield Fault(
+                (*path, "credentials", at), "names no person and no group", "give person, group, or both"
+            )
 
 
 def _plugins(federation: Federation) -> Iterator[Fault]:

@@ -99,6 +99,12 @@ _OUTSIDE: Sequence[News | ProcessFields] = (
         ("unable_queues",),
         lambda runtime, world: {"unable_queues": runtime.elements.lacking(world.federation)},
     ),
+    ProcessFields(
+        ("unusable_credentials",),
+        lambda runtime, world: {
+            "unusable_credentials": runtime.elements.unusable_credentials(world.federation, world.time)
+        },
+    ),
 )
 
 OUTSIDE: Mapping[str, News | ProcessFields] = {name: source for source in _OUTSIDE for name in source.fields}

@@ -124,7 +124,8 @@ def counts(states: Iterable[ElementState]) -> tuple[int, int]:
 
 class ComputingElementPort(Protocol):
     """A batch system. An adapter is made with its computing element's options. It raises ValueError for an
-    unknown one.
+    unknown one. Its class may have ``credential_options``: names of options that are credentials. Then
+    persons and groups may have their own, and each gets an adapter. Without it, the federation is refused.
 
     Every call may block, and calls may come from several threads. Each raises OSError if the batch system
     cannot be reached and nothing was done. Each raises TimeoutError if it may have been done: then the same

@@ -131,6 +131,7 @@ def virtual(federation: Federation, scenario: Scenario) -> Federation:
                 queue.computing_element or ComputingElement(),
                 kind="virtual",
                 servers=(),
+                credentials=(),
                 rank="",
                 list_match=False,
                 options={"queue": queue.name},

@@ -1,9 +1,9 @@
 """Discover computing element adapters by kind, in the entry point group ``pilotage.computing``."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pilotage.model.records.federation import ComputingElement
 from pilotage.ports import adapters
@@ -22,14 +22,32 @@ def installed() -> Mapping[str, EntryPoint]:
 
 
 def load(element: ComputingElement) -> ComputingElementPort:
-    """Make the adapter for ``element.kind`` from ``element.options``.
+    """Make the adapter for ``element.kind`` from ``element.options``, with the element's credential if it
+    has one (see ``ComputingElement.at``).
 
     Raises AdapterError if this machine has no usable adapter, and ValueError if the adapter refuses its
     options.
     """
-    adapter: ComputingElementPort = adapters.factory(GROUP, element.kind)(element.options)
+    factory = adapters.factory(GROUP, element.kind)
+    adapter: ComputingElementPort = factory(_options(element, getattr(factory, "credential_options", ())))
     adapters.check_methods(adapter, f"computing element kind {element.kind!r}", METHODS)
     return adapter
+
+
+def _options(element: ComputingElement, names: Collection[str]) -> Mapping[str, Any]:
+    """Return the options of an element, with a credential's in place of all that are credentials."""
+    if not element.credentials:
+        return element.options
+    credential = element.credentials[0]
+    if not names:
+        raise ValueError(f"kind {element.kind!r} takes no credentials of persons or groups: leave them out")
+    if not credential.options or not set(credential.options) <= set(names):
+        raise ValueError(
+            f"the credential of {credential.name} has the options {sorted(credential.options)}; "
+            f"give some of {sorted(names)}, and no others"
+        )
+    common = {name: value for name, value in element.options.items() if name not in names}
+    return {**common, **credential.options}
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from operator import attrgetter
 
+from pilotage.adapters.computing import credential_files
 from pilotage.flow.outside.answers import OutsideAnswers
 from pilotage.flow.outside.inquiries import Inquiries
 from pilotage.flow.outside.submit_pools import SubmitPools
@@ -15,7 +16,7 @@ from pilotage.flow.outside.workers import WorkersPort
 from pilotage.log_lines import bound
 from pilotage.model.documents.world import QueueReport, World
 from pilotage.model.records.federation import ComputingElement, Federation, Queue
-from pilotage.model.records.observations import PilotSighting, PilotSubmission
+from pilotage.model.records.observations import PilotSighting, PilotSubmission, UnusableCredential
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.policies.pilots import submissions
@@ -83,8 +84,10 @@ class Elements:
         matches, silent = self.inquiries.list_matches(world.time), self.inquiries.silent_servers()
         return replace(world, list_matches=matches, silent_servers=silent)
 
-    def submit(self, queue: Queue, server: str, pool: str, orders: Sequence[PilotOrder]) -> None:
-        """Let a submit pool submit pilots to a server of a queue's computing element."""
+    def submit(
+        self, queue: Queue, server: str, pool: str, orders: Sequence[PilotOrder], credential: str = ""
+    ) -> None:
+        """Let a submit pool submit pilots to a server of a queue's computing element, with a credential."""
         named = pool_log(pool)
 
         def done(future: "Future[Sequence[Submitted]]") -> None:
@@ -103,12 +106,12 @@ class Elements:
 
         def submission() -> Sequence[Submitted]:
             with submitting(pool):
-                answers = self.adapter(queue, server).submit(orders)
+                answers = self.adapter(queue, server, credential).submit(orders)
             if len(answers) != len(orders):
                 raise ValueError(f"{len(orders)} orders have {len(answers)} answers")
             return answers
 
-        place = place_of(queue, server)
+        place = place_of(queue, server, credential)
         self.submissions.begin(order.pilot for order in orders)
         with bound(queue=queue.name):
             self.pools.submit(pool, place, submission).add_done_callback(done)
@@ -127,17 +130,24 @@ class Elements:
                     self._closed.pop(place, None)
 
     def look(self, queue: Queue, pilots: Iterable[Pilot], lost_since: float) -> None:
-        """Ask about a queue's pilots, each server about its own.
+        """Ask about a queue's pilots, each server about its own, with the credentials of their submission.
 
         Pilots that were missing by ``lost_since``, in s since 1970, and still are, are news again.
         """
-        for server, server_pilots in _by_server(pilots).items():
+        for (server, credential), there in _by_entrance(pilots).items():
             with bound(queue=queue.name):
-                self._look(queue, server, {pilot.reference: pilot for pilot in server_pilots}, lost_since)
+                self._look(queue, server, credential, {pilot.reference: pilot for pilot in there}, lost_since)
 
-    def _look(self, queue: Queue, server: str, by_reference: Mapping[str, Pilot], lost_since: float) -> None:
-        """Ask one server, unless the last question is not answered yet."""
-        place = place_of(queue, server)
+    def _look(
+        self,
+        queue: Queue,
+        server: str,
+        credential: str,
+        by_reference: Mapping[str, Pilot],
+        lost_since: float,
+    ) -> None:
+        """Ask one server with one credential, unless the last question is not answered yet."""
+        place = place_of(queue, server, credential)
         with self._lock:
             if place in self._polling:
                 return
@@ -153,7 +163,7 @@ class Elements:
                 self.sightings.add(news)
 
         def poll() -> Mapping[str, PilotStatus]:
-            statuses = self.adapter(queue, server).poll(by_reference)
+            statuses = self.adapter(queue, server, credential).poll(by_reference)
             for reference, status in statuses.items():
                 if status.results:
                     # Do this before reporting its end: its attempts must not seem lost.
@@ -164,19 +174,19 @@ class Elements:
         call.add_done_callback(done)
 
     def cancel(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
-        """End pilots at their computing element."""
-        for server, server_pilots in _by_server(pilots).items():
+        """End pilots at their computing element, with the credentials of their submission."""
+        for (server, credential), there in _by_entrance(pilots).items():
             with bound(queue=queue.name):
-                self._cancel(queue, server, [pilot.reference for pilot in server_pilots])
+                self._cancel(queue, server, credential, [pilot.reference for pilot in there])
 
-    def _cancel(self, queue: Queue, server: str, references: Sequence[str]) -> None:
-        place = place_of(queue, server)
+    def _cancel(self, queue: Queue, server: str, credential: str, references: Sequence[str]) -> None:
+        place = place_of(queue, server, credential)
 
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:
                 log.warning("%s: %d pilots not cancelled: %r", place, len(references), error)
 
-        call = self._fenced.call(place, lambda: self.adapter(queue, server).cancel(references))
+        call = self._fenced.call(place, lambda: self.adapter(queue, server, credential).cancel(references))
         call.add_done_callback(done)
 
     def reported(self, world: World) -> World:
@@ -211,6 +221,19 @@ class Elements:
             for name, (_, reason, lacks) in self._problems.items()
             if reason and lacks and name in names
         }
+
+    def unusable_credentials(self, federation: Federation, now: float) -> tuple[UnusableCredential, ...]:
+        """Return the credentials of persons and groups that have ended by now, or cannot be read here.
+
+        It is empty if this process submits no pilots.
+        """
+        return tuple(
+            UnusableCredential(queue=queue.name, credential=credential.name, reason=reason)
+            for queue in federation.queues
+            if self._submits and queue.computing_element
+            for credential in queue.computing_element.credentials
+            if (reason := credential_files.fault(credential.options, now))
+        )
 
     def problem(self, queue: Queue) -> str:
         """Return why a queue's adapter cannot be made; checked once per declaration of its element.
@@ -263,12 +286,16 @@ class Elements:
         elif error is None and was_lost:
             log.info("%s: its pilots are seen again", place)
 
-    def adapter(self, queue: Queue, server: str) -> ComputingElementPort:
-        """Return the adapter of a queue's server. Make a new one after its declaration has changed."""
+    def adapter(self, queue: Queue, server: str, credential: str = "") -> ComputingElementPort:
+        """Return the adapter of a queue's server for a credential. Make a new one after its declaration has
+        changed.
+
+        Raises LookupError if the queue does not declare the credential.
+        """
         if queue.computing_element is None:
             raise LookupError(f"queue {queue.name} has lost its computing element")
-        element = queue.computing_element.at(server)
-        place = place_of(queue, server)
+        element = queue.computing_element.at(server, credential)
+        place = place_of(queue, server, credential)
         entry = self._adapters.get(place)
         if entry is not None and entry[0] == element:
             return entry[1]
@@ -287,9 +314,10 @@ def _is_served(report: QueueReport, time: float) -> bool:
     return called or report.batch_workers > 0
 
 
-def place_of(queue: Queue, server: str) -> str:
-    """Return the place of a server's calls: they wait only for each other."""
-    return f"queue {queue.name}" + (f", server {server}" if server else "")
+def place_of(queue: Queue, server: str, credential: str = "") -> str:
+    """Return the place of a server's calls with a credential: they wait only for each other."""
+    named = (f"queue {queue.name}", server and f"server {server}", credential)
+    return ", ".join(filter(None, named))
 
 
 def servers_of(element: ComputingElement) -> tuple[str, ...]:
@@ -297,11 +325,12 @@ def servers_of(element: ComputingElement) -> tuple[str, ...]:
     return tuple(server.name for server in element.servers) or ("",)
 
 
-def _by_server(pilots: Iterable[Pilot]) -> Mapping[str, list[Pilot]]:
-    groups: dict[str, list[Pilot]] = defaultdict(list)
+def _by_entrance(pilots: Iterable[Pilot]) -> Mapping[tuple[str, str], list[Pilot]]:
+    """Return pilots by server and credential."""
+    groups: dict[tuple[str, str], list[Pilot]] = defaultdict(list)
     for pilot in pilots:
         if pilot.reference:
-            groups[pilot.broker].append(pilot)
+            groups[pilot.broker, pilot.credential].append(pilot)
     return groups
 
 

@@ -2,9 +2,11 @@
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import TypeVar
 
@@ -15,7 +17,14 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.observations import ListMatch, ServerReport
 from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.records.work import Pilot
-from pilotage.ports.computing import ComputingElementPort, ListMatching, PilotSize, counts
+from pilotage.ports.computing import (
+    Capacity,
+    ComputingElementPort,
+    ListMatching,
+    PilotSize,
+    PilotStatus,
+    counts,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -29,24 +38,32 @@ LONGEST_ERROR = 300
 PERIOD = 60.0
 """Seconds between two questions about the capacity of a server."""
 
-References = Mapping[str, Collection[str]]
-"""A batch system's references of our pilots, by queue."""
+References = Mapping[tuple[str, str], Collection[str]]
+"""A batch system's references of our pilots, by queue and credential."""
+
+Poll = Callable[[str, Collection[str]], Mapping[str, PilotStatus]]
+"""Asks a batch system about pilots with their credential."""
 
 NO_REFERENCES: References = {}
 
 
-def _report(element: ComputingElementPort, references: References) -> ServerReport:
-    """Ask a batch system for its jobs, and then which of our pilots are among them."""
-    capacity = element.capacity()
-    all_references = [reference for of_queue in references.values() for reference in of_queue]
-    statuses = element.poll(all_references) if all_references else {}
+def _report(capacity: Capacity, poll: Poll, references: References) -> ServerReport:
+    """Return a batch system's jobs, and which of our pilots are among them."""
+    by_credential: dict[str, list[str]] = defaultdict(list)
+    by_queue: dict[str, list[str]] = defaultdict(list)
+    for (queue, credential), of_queue in references.items():
+        by_credential[credential] += of_queue
+        by_queue[queue] += of_queue
+    statuses: dict[str, PilotStatus] = {}
+    for credential, submitted in by_credential.items():
+        statuses |= poll(credential, submitted) if submitted else {}
     pilot_counts = {
         queue: counts(
             statuses[reference].state
             for reference in of_queue
             if reference in statuses and statuses[reference].state != "unknown"
         )
-        for queue, of_queue in references.items()
+        for queue, of_queue in by_queue.items()
     }
     return ServerReport(
         queue="",
@@ -66,7 +83,7 @@ class Inquiries:
     def __init__(
         self,
         workers: WorkersPort,
-        adapter: Callable[[Queue, str], ComputingElementPort],
+        adapter: Callable[[Queue, str, str], ComputingElementPort],
         on_news: Callable[[], None],
     ) -> None:
         self._workers = workers
@@ -142,7 +159,7 @@ class Inquiries:
             self._silent[key] = before.after(FailedBatch(now, now, error_text), lambda _: True, open_for)
 
         def call() -> int | None:
-            adapter = self._adapter(queue, question.server)
+            adapter = self._adapter(queue, question.server, "")
             if not isinstance(adapter, ListMatching):
                 return None
             size = PilotSize(cores=question.cores, memory=question.memory, walltime=question.walltime)
@@ -173,7 +190,8 @@ class Inquiries:
             scope_references = self._of_scope(key, references)
 
         def call() -> ServerReport:
-            report = _report(self._adapter(queue, server), scope_references)
+            capacity = self._adapter(queue, server, "").capacity()
+            report = _report(capacity, partial(self._poll, queue, server), scope_references)
             return replace(report, queue=queue.name, server=server, answered=now)
 
         def answered(report: ServerReport) -> None:
@@ -187,14 +205,27 @@ class Inquiries:
         with bound(queue=queue.name):
             self._call(key, place, call, answered, failed)
 
+    def _poll(
+        self, queue: Queue, server: str, credential: str, references: Collection[str]
+    ) -> Mapping[str, PilotStatus]:
+        """Ask about pilots with their credential. One of a person or group that fails stops no others: its
+        pilots count as not listed."""
+        try:
+            return self._adapter(queue, server, credential).poll(references)
+        except (OSError, LookupError) as error:
+            if not credential:
+                raise
+            log.warning("queue %s: the pilots of %s are not counted: %r", queue.name, credential, error)
+            return {}
+
     def _of_scope(self, key: tuple[str, str], references: References) -> References:
         """Return the references of queues that may count the same jobs as a queue's server."""
         queue, server = key
         scopes = {name: report.scope for (name, of), report in self._reports.items() if of == server}
         scope = scopes.get(queue)
         return {
-            name: of_queue
-            for name, of_queue in references.items()
+            (name, credential): of_queue
+            for (name, credential), of_queue in references.items()
             if name == queue or scope is None or scopes.get(name, scope) == scope
         }
 
@@ -236,27 +267,23 @@ class Inquiries:
         self._workers.call(place, call).add_done_callback(done)
 
 
-def _submitted_to(pilots: Iterable[Pilot], queue: str, server: str) -> list[str]:
-    """Return the references of live pilots that were submitted to a queue's server."""
-    return [
-        pilot.reference
-        for pilot in pilots
-        if pilot.state in LIVE_PILOTS and pilot.reference and (pilot.queue, pilot.broker) == (queue, server)
-    ]
-
-
 def submitted_beside(
     pilots: Sequence[Pilot], queues: Iterable[Queue], queue: Queue, server: str
-) -> dict[str, list[str]]:
-    """Return the references of live pilots at a queue's server, by queue.
+) -> dict[tuple[str, str], list[str]]:
+    """Return the references of live pilots at a queue's server, by queue and credential.
 
     Other queues of its site may lead to the same batch system, if their computing elements have its kind.
     """
-    return {
-        candidate.name: _submitted_to(pilots, candidate.name, server)
+    references: dict[tuple[str, str], list[str]] = {
+        (candidate.name, ""): []
         for candidate in queues
         if candidate.site == queue.site and _kind(candidate) == _kind(queue)
     }
+    for pilot in pilots:
+        is_there = pilot.broker == server and (pilot.queue, "") in references
+        if is_there and pilot.state in LIVE_PILOTS and pilot.reference:
+            references.setdefault((pilot.queue, pilot.credential), []).append(pilot.reference)
+    return references
 
 
 def _kind(queue: Queue) -> str:

@@ -53,7 +53,8 @@ def take_due(runtime: "Runtime", world: World) -> None:
 def _take(runtime: "Runtime", queue: Queue, results: SpooledResults) -> None:
     """Take results of an attempt from their spool if a job still waits for them. Remove them there."""
     try:
-        keeper = runtime.elements.adapter(queue, results.server)
+        pilot = runtime.store.queries.pilot(results.pilot)
+        keeper = runtime.elements.adapter(queue, results.server, pilot.credential if pilot else "")
         if not isinstance(keeper, ResultsKeeper):
             raise LookupError(f"queue {queue.name} has no spool now")
         world = runtime.world(told_by_pilots([Heartbeat(pilot=results.pilot)]))

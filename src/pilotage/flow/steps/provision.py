@@ -17,7 +17,14 @@ from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import PROVISION
-from pilotage.policies.pilots import circuit_breakers, credentials, list_match, queue_test_pilots, submissions
+from pilotage.policies.pilots import (
+    circuit_breakers,
+    credentials,
+    list_match,
+    owner_credentials,
+    queue_test_pilots,
+    submissions,
+)
 from pilotage.policies.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
 from pilotage.store.pilots.world import bounding_advertisements, live_and_ended_pilots
@@ -25,8 +32,8 @@ from pilotage.store.pilots.world import bounding_advertisements, live_and_ended_
 ASKED_AGAIN_AFTER = 30.0
 """Seconds after which a server submits a pilot again that it has no answer about."""
 
-Submission = tuple[str, str, str]
-"""Queue, server and submit pool."""
+Submission = tuple[str, str, str, str]
+"""Queue, server, submit pool and credential."""
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
@@ -134,7 +141,7 @@ def _submit(runtime: Runtime, world: World, decision: Decision, committed: Commi
 
 
 def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPilot | Pilot]]) -> None:
-    """Make one submission for all pilots of a submit pool and a server."""
+    """Make one submission for all pilots of a submit pool, a server and a credential."""
     queues = {
         queue.name: queue
         for queue in world.federation.queues
@@ -164,9 +171,9 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
             slots=pilot.slots,
             control_groups=element_of(queues[pilot.queue]).control_groups,
         )
-        orders[pilot.queue, pilot.broker, pilot.submit_pool].append(order)
-    for (name, server, pool), pool_orders in orders.items():
-        runtime.elements.submit(queues[name], server, pool, pool_orders)
+        orders[pilot.queue, pilot.broker, pilot.submit_pool, pilot.credential].append(order)
+    for (name, server, pool, credential), pool_orders in orders.items():
+        runtime.elements.submit(queues[name], server, pool, pool_orders, credential)
 
 
 def _name(world: World, number: int, pilot: NewPilot | Pilot) -> str:
@@ -202,6 +209,7 @@ def _idle(world: World) -> Iterator[str]:
     if questions := list_match.to_ask(world):
         yield f"{plural(len(questions), 'answer')} of batch systems to list-match awaited"
     yield from list_match.problems(world)
+    yield from owner_credentials.problems(world)
     from pilotage.policies.pilots import director
 
     if wait := director.due_in(world):
@@ -218,6 +226,7 @@ STEP = Step(
         *("submissions", "sightings", "task_queues", live_and_ended_pilots, "job_counts"),
         *(bounding_advertisements, "iterated", "borrowable_lines", "lifted_breakers", "lacking_nodes"),
         *("server_reports", "list_matches", "silent_servers", "pool_reports", "unable_queues"),
+        "unusable_credentials",
         *("server", "servers_gone", "absences"),
     ),
     phases=_phases,

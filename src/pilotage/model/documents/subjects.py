@@ -31,7 +31,7 @@ RECORDS_OF: Mapping[str, Mapping[str, str]] = {
     "queue": dict.fromkeys(
         (
             *("jobs", "task_queues", "borrowable_lines", "job_counts", "candidacies", "queue_reports"),
-            *("server_reports", "list_matches", "levels"),
+            *("server_reports", "list_matches", "levels", "unusable_credentials"),
         ),
         "queue",
     ),

@@ -33,6 +33,7 @@ from pilotage.model.records.observations import (
     PublicationSighting,
     ServerReport,
     SpaceSighting,
+    UnusableCredential,
     WaitingResults,
 )
 from pilotage.model.records.publications import Publication
@@ -366,6 +367,8 @@ class World:
     """Pairs of kinds of storages that this process cannot move files between. Other processes do."""
     unable_queues: Mapping[str, str] = field(default_factory=dict)
     """Queues to which this process cannot submit pilots because it lacks a package, and why."""
+    unusable_credentials: tuple[UnusableCredential, ...] = ()
+    """Credentials of persons and groups with which this process cannot submit pilots now (P9)."""
     server: str = ""
     """The deciding process, under its name in the transfers that it delivers; empty: it has none."""
     servers_gone: tuple[str, ...] = ()

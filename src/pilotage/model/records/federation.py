@@ -1,12 +1,13 @@
 """The federation: sites, storages, queues and links, and every policy constant, as one frozen document."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pilotage.model.records.catalogues import ExternalCatalogue
+from pilotage.model.records.computing_elements import ComputingElement, OwnerCredential, Server
 from pilotage.model.records.constants import (
     BindingConstants,
     BrokerageConstants,
@@ -35,7 +36,6 @@ from pilotage.model.values.types import (
     NonNegative,
     Number,
     Options,
-    Positive,
     Seconds,
     Slots,
 )
@@ -53,6 +53,7 @@ __all__ = [
     "Link",
     "LogConstants",
     "LoopConstants",
+    "OwnerCredential",
     "Queue",
     "QueueStatus",
     "QuotaConstants",
@@ -69,7 +70,6 @@ __all__ = [
 
 QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test", "draining"]
 Blacklisting = Literal["read_lan", "write_lan", "read_wan", "write_wan"]
-AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00\n]*$", max_length=4000)]
 UNKNOWN_CORE_POWER = 10.0
 """HS23 per core of queues that do not declare it (B21)."""
 
@@ -167,66 +167,6 @@ class Storage:
     """Options of the mover for this kind of URL, including credentials."""
     transfer_service: TransferService | None = None
     """Brings files to it, and from it to storages without one of their own. None: Pilotage's own movers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """One of several servers of the same batch system (P6)."""
-
-    __pydantic_config__ = CLOSED
-
-    name: Name
-    """Its name in the records of its pilots."""
-    options: Options = field(default_factory=dict)
-    """Options of the adapter for this server. They override those of the computing element."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComputingElement:
-    """The way into a batch system, for submitting pilots to a queue."""
-
-    __pydantic_config__ = CLOSED
-
-    kind: Name = "process"
-    """The adapter for its batch system."""
-    max_pilots: Positive = 10
-    """Most live pilots there, waiting or running."""
-    pilot_slots: Slots = 1
-    """Payloads that one pilot runs at once."""
-    pilot_walltime: Seconds = 172_800
-    """s that a pilot requests."""
-    containment: Literal["strongest", "required", "off"] = "strongest"
-    """How payloads are contained: ``strongest`` uses the strongest way of each machine. ``required``
-    refuses pilots whose machine has none. With ``off``, payloads see everything that the pilot's user may
-    see."""
-    readable_paths: tuple[AbsolutePath, ...] = ()
-    """Paths that contained payloads may read besides the system, such as software or conditions data."""
-    writable_paths: tuple[AbsolutePath, ...] = ()
-    """Paths that contained payloads may also write to. All of them share these paths."""
-    control_groups: bool = True
-    """Whether payloads run in control groups, if the node lets pilots make them. Otherwise the agent
-    watches the limits."""
-    options: Options = field(default_factory=dict)
-    """Options of the adapter."""
-    servers: Annotated[tuple[Server, ...], Field(max_length=100)] = ()
-    """Servers to submit to. One that fails is paused for some time (P6). None: the one in ``options``."""
-    rank: Annotated[str, Field(max_length=500)] = ""
-    """Sorts the servers, highest first: arithmetic over their reported ``slots``, ``running``, ``waiting``
-    and ``free``, such as ``free - 2 * waiting`` (P6). Empty: random."""
-    list_match: bool = False
-    """Whether to ask the batch system first for resources for such a pilot (P8)."""
-    pilot_kinds: Annotated[tuple[Literal["generic", "private"], ...], Field(min_length=1)] = (
-        "generic",
-        "private",
-    )
-    """Kinds of pilots that the site accepts (P7)."""
-
-    def at(self, server: str) -> "ComputingElement":
-        """Return the element with one server's options, or unchanged if no server has this name."""
-        for declared in self.servers:
-            if declared.name == server:
-                return replace(self, options={**self.options, **declared.options}, servers=(), rank="")
-        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,20 @@ class PilotSighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableCredential:
+    """A credential of a person or group with which this process cannot submit pilots now (P9)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queue: str
+    """The queue."""
+    credential: str
+    """The person or group."""
+    reason: str
+    """What is wrong with it, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReport:
     """The last report of a queue's server on its batch system; None: not reported."""
 

@@ -57,6 +57,11 @@ class Requirements:
     secrets: bool = False
     """Whether a job gets secrets of its owner, which only servers with their key give to pilots."""
 
+    @property
+    def identity(self) -> Identity:
+        """Return the owner."""
+        return Identity(name=self.owner, vo=self.vo, group=self.group)
+
     @classmethod
     def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
         """Return the requirements of a task's jobs. A given walltime counts in place of the work."""

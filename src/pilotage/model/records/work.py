@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pilotage.model.records.chains import StageReuse
+from pilotage.model.records.computing_elements import entrance_of
 from pilotage.model.records.data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
 from pilotage.model.records.failures import Tries
 from pilotage.model.records.inputs import Input, InputDataset, InputFile, InputPattern, TaskOutputs
@@ -305,12 +306,19 @@ class NewPilot:
     """The server that it is submitted to, if its computing element has several (P6, P10)."""
     submit_pool: str = ""
     """The submit pool that submits it (P5)."""
+    credential: str = ""
+    """The person or group that has its credential at the site; empty: it has the common one (P9)."""
     reason: str = ""
     """Why its task queue gets pilots (P2 to P4, P12); empty: unknown."""
     slots: int = 1
     """Payloads that it runs at once (M5)."""
     server: Settable[str] = ""
     """The name of the server that records and submits it; empty: unknown."""
+
+    @property
+    def entrance(self) -> str:
+        """Return its server under its credential, which has its own circuit breaker (P6)."""
+        return entrance_of(self.broker, self.credential)
 
 
 @quickly_made

@@ -9,8 +9,8 @@ from pilotage.model.records.federation import ComputingElement, Federation, Queu
 from pilotage.model.records.states import UNSTARTED_JOBS, JobState
 from pilotage.model.values.types import DESCRIBED
 
-SECRET = "options"
-"""The field whose values are never shown, because they may hold credentials."""
+SECRET = ("options", "servers", "credentials")
+"""Endings of fields whose values are never shown, because they may hold credentials."""
 
 PLACE_OPTIONS = (
     *("url", "endpoint", "server", "host", "port", "ssh", "schedd", "collector", "namespace", "context"),

@@ -6,8 +6,8 @@ from pilotage.model.records.federation import ComputingElement, Federation
 
 
 def without_options(federation: Federation) -> Federation:
-    """Return the federation without options: of storages, computing elements, their servers, catalogues
-    and plugins."""
+    """Return the federation without options: of storages, computing elements with their servers and
+    credentials, catalogues and plugins."""
     queues = tuple(
         replace(queue, computing_element=queue.computing_element and _bare(queue.computing_element))
         for queue in federation.queues
@@ -18,6 +18,7 @@ def without_options(federation: Federation) -> Federation:
 
 
 def _bare(element: ComputingElement) -> ComputingElement:
-    # A server's options add to its element's options, so they hold credentials as well.
+    # Servers' and owners' options add to their element's options, so they hold credentials as well.
     servers = tuple(replace(server, options={}) for server in element.servers)
-    return replace(element, options={}, servers=servers)
+    credentials = tuple(replace(credential, options={}) for credential in element.credentials)
+    return replace(element, options={}, servers=servers, credentials=credentials)

@@ -1,6 +1,7 @@
 """Circuit breakers that hold pilots back: of servers (P6), of empty pilots (P12), of list-matches (P8)."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -8,6 +9,7 @@ from pilotage.model.circuit_breakers.breaker import CircuitBreaker, lifted_at, o
 from pilotage.model.circuit_breakers.empty_pilots import after_empty_ones
 from pilotage.model.circuit_breakers.pilots import server_breaker
 from pilotage.model.documents.world import World
+from pilotage.model.records.computing_elements import entrance_of
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
@@ -24,25 +26,34 @@ def server_names(queue: Queue) -> tuple[str, ...]:
 
 def of_pilots(world: World) -> tuple[CircuitBreaker, ...]:
     """Return all breakers that hold back pilots, or list-matches (P6, P8, P12)."""
-    present = by_queue(world.pilots)
-    queues = [queue for queue in world.federation.queues if queue.computing_element]
+    present: dict[tuple[str, str], list[Pilot]] = defaultdict(list)
+    for pilot in world.pilots:
+        present[pilot.queue, pilot.entrance].append(pilot)
     servers = (
-        of_server(world, queue, name, present[queue.name])
-        for queue in queues
-        if queue.name in present
-        for name in server_names(queue)
+        of_server(world, queue, name, present[queue.name, name])
+        for queue in world.federation.queues
+        if queue.computing_element
+        for name in _entrances(queue)
+        if (queue.name, name) in present
     )
     return (*(breaker for breaker in servers if breaker), *world.silent_servers, *of_empty_pilots(world))
 
 
-def of_server(world: World, queue: Queue, server: str, pilots: Iterable[Pilot]) -> CircuitBreaker | None:
-    """Return the breaker of a server (P6), given the pilots of its queue; None if it is closed."""
+def _entrances(queue: Queue) -> Iterator[str]:
+    """Yield the servers of a queue, each under the common credential and under those of owners."""
+    for credential in ("", *(each.name for each in element_of(queue).credentials)):
+        for server in server_names(queue):
+            yield entrance_of(server, credential)
+
+
+def of_server(world: World, queue: Queue, entrance: str, pilots: Iterable[Pilot]) -> CircuitBreaker | None:
+    """Return the breaker of a server under a credential (P6), given its pilots; None if it is closed."""
     return server_breaker(
-        (queue.name, server),
-        [pilot for pilot in pilots if pilot.broker == server],
+        (queue.name, entrance),
+        pilots,
         world.federation.director,
         world.queues_changed.get(queue.name),
-        lifted_at(world.lifted_breakers, "server", queue.name, server),
+        lifted_at(world.lifted_breakers, "server", queue.name, entrance),
     )
 
 

@@ -11,6 +11,7 @@ from pilotage.model.circuit_breakers.empty_pilots import after_empty_ones
 from pilotage.model.documents.decision import Begin, Create, Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import NewPilot, Pilot, Requirements
 from pilotage.model.rules.site_limits import Bounds, all_bounds
 from pilotage.model.values.phrases import plural
@@ -21,6 +22,7 @@ from pilotage.policies.pilots.circuit_breakers import has_closed, room
 from pilotage.policies.pilots.demand import Demand, demand
 from pilotage.policies.pilots.list_match import without_unanswered
 from pilotage.policies.pilots.new_pilots import Maker, PilotPlace
+from pilotage.policies.pilots.owner_credentials import without_obstructed
 from pilotage.policies.pilots.pilot_capacity import (
     LimitedQueues,
     Rooms,
@@ -32,7 +34,7 @@ from pilotage.policies.pilots.pilot_capacity import (
     site_room,
 )
 from pilotage.policies.pilots.pilots_for_borrowable import pilots_for_borrowable
-from pilotage.policies.pilots.servers import open_servers
+from pilotage.policies.pilots.servers import OpenServer, open_servers
 from pilotage.policies.pilots.task_queues import by_queue, element_of
 from pilotage.policies.pilots.weighted_draw import randomness
 from pilotage.policies.pilots.withdrawal import is_void
@@ -76,7 +78,7 @@ def provision(world: World) -> Decision:
     open queues with a computing element. If nothing waits, no iteration begins. If there is no room for any
     requested pilot, it begins once there is room. ``notes`` explains each number.
     """
-    places = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
+    places = list(_iteration(_servable(world))) if due_in(world) <= 0 else []
     begin = (Begin(step=PROVISION, last=world.iterated),) if places and not _lacks_room(places) else ()
     return Decision(
         step=PROVISION,
@@ -91,6 +93,11 @@ def _lacks_room(places: Sequence[tuple[PilotPlace, list[NewPilot], Mapping[str, 
     """Return whether pilots were requested but none had room."""
     asks = any(min(note["target"], note["bound"] - note["waiting"]) > 0 for *_, note in places)
     return asks and not any(records for _, records, _ in places)
+
+
+def _servable(world: World) -> World:
+    """Return the world with the task queues and computing elements that can get pilots from this server."""
+    return without_unanswered(without_obstructed(_submitted_here(world)))
 
 
 def _submitted_here(world: World) -> World:
@@ -165,9 +172,10 @@ def _places(
     places = {}
     for queue, _ in waiting.rows():
         pilots = present.get(queue.name, [])
-        servers = open_servers(world, queue, pilots, random)
+        servers = _servers(world, queue, pilots, random)
         limits = limited[queue.name]
-        free = int(min(*(limit.room for limit in limits), sum(server.room for server in servers)))
+        open_rooms = sum(server.room for each in servers.values() for server in each)
+        free = int(min(*(limit.room for limit in limits), open_rooms))
         if world.federation.director.policy == "balanced":
             breaker = after_empty_ones(queue.name, pilots, world.federation.director, world.lifted_breakers)
             free = int(min(free, room(breaker, pilots, world.time)))
@@ -184,6 +192,18 @@ def _places(
             claims=claimed,
         )
     return places
+
+
+def _servers(
+    world: World, queue: Queue, pilots: Sequence[Pilot], random: Generator
+) -> dict[str, list[OpenServer]]:
+    """Return the servers of a queue that accept pilots, by credential."""
+    submitted: dict[str, list[Pilot]] = {"": []}
+    submitted |= {credential.name: [] for credential in element_of(queue).credentials}
+    for pilot in pilots:
+        if pilot.credential in submitted:
+            submitted[pilot.credential].append(pilot)
+    return {name: open_servers(world, queue, each, random, name) for name, each in submitted.items()}
 
 
 class _LimitedSite(NamedTuple):

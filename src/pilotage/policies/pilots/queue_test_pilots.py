@@ -9,6 +9,7 @@ from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.records.work import NewPilot, Pilot, PilotKind
 from pilotage.model.values.identity import GENERIC, Identity
 from pilotage.model.values.step_names import PROVISION
+from pilotage.policies.pilots import owner_credentials
 from pilotage.policies.pilots.circuit_breakers import server_names
 from pilotage.policies.pilots.task_queues import element_of, size
 
@@ -50,6 +51,7 @@ def send(world: World, queue: Queue, who: Identity) -> Decision:
         site=queue.site,
         element=element.kind,
         broker=server_names(queue)[0],
+        credential=owner_credentials.credential_of(queue, requirements, kind),
         submit_pool=world.federation.director.default_submit_pools[0],
         reason=f"{_REASON}{who.name}",
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.model.circuit_breakers.pilots import made_since
 from pilotage.model.documents.world import World
+from pilotage.model.records.computing_elements import entrance_of
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.ranking import rank
@@ -27,10 +28,10 @@ class OpenServer:
 
 
 def open_servers(
-    world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator"
+    world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator", credential: str = ""
 ) -> list[OpenServer]:
-    """Return the servers of a queue that accept pilots now, best first. ``pilots`` are the pilots of the
-    queue.
+    """Return the servers of a queue that accept pilots now under a credential, best first. ``pilots`` are the
+    pilots of the queue under it.
 
     A server with an open circuit breaker accepts none. With a half-open breaker it accepts one, and comes
     first. The others are sorted by rank, equal ones at random.
@@ -39,7 +40,7 @@ def open_servers(
     changed = world.queues_changed.get(queue.name)
     for name in server_names(queue):
         server_pilots = [pilot for pilot in pilots if pilot.broker == name]
-        breaker = of_server(world, queue, name, server_pilots)
+        breaker = of_server(world, queue, entrance_of(name, credential), server_pilots)
         free = room(breaker, made_since(server_pilots, changed), world.time)
         if free:
             servers.append(OpenServer(name, free))

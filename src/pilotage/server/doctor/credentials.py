@@ -1,7 +1,5 @@
 """Checks of what expires: people's tokens, certificates, and tokens in files of the federation's options."""
 
-import base64
-import json
 import socket
 import ssl
 import time
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pilotage.adapters.computing.credential_files import LARGEST, end_of
 from pilotage.model.values.phrases import moment
 from pilotage.server.doctor.checks import Finding, check, warning
 from pilotage.server.doctor.installation import Installation
@@ -20,9 +19,6 @@ SOON = 14 * 86_400.0
 
 CONNECT = 10.0
 """Seconds to open a connection."""
-
-LARGEST = 1 << 20
-"""Bytes of a file of credentials that are read."""
 
 FILES = ("_file", "kubeconfig", "known_hosts", "ca_path")
 """Endings of options that name files."""
@@ -123,6 +119,7 @@ def _options(installation: Installation) -> Iterator[tuple[str, str]]:
     for queue in federation.queues:
         if (element := queue.computing_element) is not None:
             option_sets += [element.options, *(server.options for server in element.servers)]
+            option_sets += [credential.options for credential in element.credentials]
     for options in option_sets:
         yield from _texts(options)
 
@@ -159,22 +156,5 @@ def credential_file(_: Installation, path: str) -> Iterator[Finding]:
         )
         return
     effect, mend = "whatever needs it is refused then", f"renew {path}; no restart is needed"
-    for end in _ends(content):
+    if (end := end_of(content)) is not None:
         yield from ends_soon(path, end, time.time(), mend, effect)
-
-
-def _ends(content: bytes) -> Iterator[float]:
-    """Yield the end of the first certificate of a PEM file, or of a JSON web token, in s since 1970 UTC."""
-    if b"-----BEGIN CERTIFICATE-----" in content:
-        from cryptography import x509
-
-        with suppress(ValueError):
-            # The first is the bearer's; its authorities' follow.
-            certificates = x509.load_pem_x509_certificates(content)
-            yield certificates[0].not_valid_after_utc.timestamp()
-    elif content.count(b".") == 2 and len(content) < 20_000:
-        payload = content.strip().split(b".")[1]
-        with suppress(ValueError, TypeError):
-            claims = json.loads(base64.urlsafe_b64decode(payload + b"=" * (-len(payload) % 4)))
-            if isinstance(claims, dict) and isinstance(claims.get("exp"), (int, float)):
-                yield float(claims["exp"])

@@ -99,10 +99,12 @@ def storage_space(_: Installation, storage: "Storage") -> Iterator[Finding]:
 
 
 class BatchEntrance(NamedTuple):
-    """A way into a batch system: a queue, and the server of its computing element (empty: the only one)."""
+    """A way into a batch system: a queue, the server of its computing element (empty: the only one), and the
+    credential (empty: the common one)."""
 
     queue: "Queue"
     server: str
+    credential: str = ""
 
 
 def _entrances(installation: Installation) -> Mapping[str, BatchEntrance]:
@@ -112,13 +114,16 @@ def _entrances(installation: Installation) -> Mapping[str, BatchEntrance]:
     for queue in installation.federation.queues:
         if (element := queue.computing_element) is None or queue.status == "offline":
             continue
-        for server in [batch_server.name for batch_server in element.servers] or [""]:
-            key = (element.kind, element.at(server).options)
+        servers = [server.name for server in element.servers] or [""]
+        owners = [(servers[0], credential.name) for credential in element.credentials]
+        for server, credential in [*((server, "") for server in servers), *owners]:
+            variant = element.at(server, credential)
+            key = (element.kind, variant.options, variant.credentials)
             if key not in keys:
                 keys.append(key)
-                entrances[f"{queue.name} at {server}" if server else queue.name] = BatchEntrance(
-                    queue, server
-                )
+                name = f"{queue.name} at {server}" if server else queue.name
+                name += f" for {credential}" if credential else ""
+                entrances[name] = BatchEntrance(queue, server, credential)
     return entrances
 
 
@@ -131,7 +136,7 @@ def batch_system(_: Installation, entrance: BatchEntrance) -> Iterator[Finding]:
     element = entrance.queue.computing_element
     assert element is not None
     try:
-        capacity = SharedLoader()(element.at(entrance.server)).capacity()
+        capacity = SharedLoader()(element.at(entrance.server, entrance.credential)).capacity()
     except AdapterError as error:
         yield warning(str(error), "this machine starts no pilots there", "pip install what it names, here")
         return

@@ -32,7 +32,7 @@ _NEWEST_CALLED = (
         pilots.c.heartbeat.is_not(None),
         pilots.c.reference != "",
     )
-    .group_by(pilots.c.queue, pilots.c.broker)
+    .group_by(pilots.c.queue, pilots.c.broker, pilots.c.credential)
 )
 _ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pilots.c.reference == ""))
 

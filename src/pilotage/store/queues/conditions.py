@@ -236,7 +236,7 @@ def _tried_at(
     """Return when a pilot next probes a server of the queue (P6); None if a server's breaker is closed."""
     by_server: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
-        by_server[pilot.broker].append(pilot)
+        by_server[pilot.entrance].append(pilot)
     lifted = reader.lifted_breakers()
     breakers = [
         server_breaker((queue, server), pilots, director, changed, lifted_at(lifted, "server", queue, server))

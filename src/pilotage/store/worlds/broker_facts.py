@@ -37,9 +37,16 @@ _WAITING = (
     .where(is_in(JobState.ACTIVATED), _j.since <= bindparam("before"), among(_j.queue, "queues"))
     .group_by(_j.queue)
 )
+_UNDER_COMMON = _p.credential == ""
+"""A pilot that failed under the credential of a person or group speaks for these alone."""
 _FAILED = (
     select(_p.queue, func.max(_p.id))
-    .where(is_state(pilots, PilotState.FAILED), _p.since > bindparam("after"), _p.heartbeat.is_(None))
+    .where(
+        is_state(pilots, PilotState.FAILED),
+        _p.since > bindparam("after"),
+        _p.heartbeat.is_(None),
+        _UNDER_COMMON,
+    )
     .group_by(_p.queue)
 )
 _WELL = (
@@ -53,6 +60,7 @@ _SPEAKS = or_(
         is_state(pilots, PilotState.FAILED),
         _p.since > bindparam("after"),
         _p.heartbeat.is_(None),
+        _UNDER_COMMON,
     ),
     among(_p.id, "ids"),
 )

@@ -76,6 +76,7 @@ class ArcOptions:
 class Arc:
     """The computing element kind ``arc``. ``ArcOptions`` has its options."""
 
+    credential_options = ("certificate_file", "key_file", "token_file")
     end_doubt = 0.0
 
     def __init__(self, options: Mapping[str, Any]) -> None:

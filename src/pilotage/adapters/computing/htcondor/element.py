@@ -65,6 +65,7 @@ class HTCondor:
     A reference is ``CLUSTER.PROC#NAME``, with the pilot's name. ``client`` makes the calls.
     """
 
+    credential_options = ("config_file", "token_file")
     end_doubt = END_DOUBT
 
     def __init__(self, options: Mapping[str, Any], client: CondorClient | None = None) -> None:

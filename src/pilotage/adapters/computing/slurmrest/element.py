@@ -51,6 +51,7 @@ class SlurmRestOptions(SlurmChoices):
 class SlurmRest:
     """The computing element kind ``slurmrest``. ``SlurmRestOptions`` has its options."""
 
+    credential_options = ("user", "token_file")
     end_doubt = END_DOUBT
 
     def __init__(self, options: Mapping[str, Any]) -> None:

@@ -155,11 +155,18 @@ def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:
     for at, queue in enumerate(federation.queues):
         if element := queue.computing_element:
             path: Path = ("queues", at, "computing_element")
-            places = [
+            places: list[tuple[Path, ComputingElement]] = [
                 ((*path, "servers", n), element.at(server.name)) for n, server in enumerate(element.servers)
             ]
-            for place, variant in places or [(path, element)]:
-                first.setdefault(f"{variant.kind} {variant.list_match} {variant.options!r}", (place, variant))
+            places = places or [(path, element.at(""))]
+            server = element.servers[0].name if element.servers else ""
+            places += [
+                ((*path, "credentials", n), element.at(server, credential.name))
+                for n, credential in enumerate(element.credentials)
+            ]
+            for place, variant in places:
+                key = f"{variant.kind} {variant.list_match} {variant.options!r} {variant.credentials!r}"
+                first.setdefault(key, (place, variant))
     return list(first.values())
 
 
@@ -201,6 +208,8 @@ def _service_faults(path: Path, service: TransferService) -> Iterator[Fault]:
 
 def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:
     if element.kind not in _kinds():
+        if element.credentials:
+            return  # the fault of the element itself says so
         yield from _misspelt((*path, "kind"), element.kind, _kinds())
         return
     try:

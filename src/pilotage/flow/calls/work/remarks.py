@@ -12,6 +12,7 @@ from pilotage.flow.loops.set_aside import PERSON, person
 from pilotage.flow.runtime import Runtime
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.documents.remarks import Remark, in_order
+from pilotage.model.records.federation import Queue
 from pilotage.model.records.publications import author_of, is_own
 from pilotage.model.records.states import (
     AT_A_PILOT,
@@ -33,7 +34,7 @@ from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import duration, moment
 from pilotage.model.values.scopes import version_of
-from pilotage.policies.pilots import fitting, list_match
+from pilotage.policies.pilots import fitting, list_match, owner_credentials
 from pilotage.store import JobDetails, SetAsideRecord, StageView, Store, TaskDetails, TaskView
 
 _GOES_ON = (TaskState.SPLITTING, TaskState.RUNNING)
@@ -250,6 +251,18 @@ def _activated(runtime: Runtime, job: JobDetails) -> Iterator[Remark]:
         problem := list_match.Answers(world).problem(queue, Requirements.from_text(requirements))
     ):
         yield replace(_fault(subject, f"no pilot is submitted: {problem}"), rule="P8")
+    yield from _credential_fault(runtime, subject, queue, requirements)
+
+
+def _credential_fault(runtime: Runtime, subject: str, queue: Queue, text: str) -> Iterator[Remark]:
+    """Yield that the owner's credential cannot be used, if no other pilot may run the job (P9)."""
+    if not text or not queue.computing_element:
+        return
+    federation, requirements = runtime.store.federation(), Requirements.from_text(text)
+    unusable = runtime.elements.unusable_credentials(federation, runtime.clock())
+    world = replace(runtime.world(), unusable_credentials=unusable)
+    if problem := owner_credentials.obstacle(world, queue, requirements):
+        yield replace(_fault(subject, f"no pilot is submitted: {problem}"), rule="P9")
 
 
 def _of_site(runtime: Runtime, subject: str, site: str, live: Sequence[Pilot]) -> Iterator[Remark]:

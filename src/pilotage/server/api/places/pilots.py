@@ -1,6 +1,7 @@
 """Pilots, as people see them."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Response
@@ -10,7 +11,7 @@ from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Name, Pilot
 from pilotage.model.values.identity import Credential
-from pilotage.policies.pilots import list_match
+from pilotage.policies.pilots import list_match, owner_credentials
 from pilotage.policies.pilots.circuit_breakers import of_empty_pilots
 from pilotage.server.api.edge.access import FOR_PEOPLE, SiteAdmin, sites_of
 from pilotage.server.api.edge.answers import answer, documented, listed
@@ -69,15 +70,21 @@ def breakers_of_empty(runtime: Runtime, queues: Collection[str] | None) -> list[
 
 
 def _problems(runtime: Runtime, queues: Collection[str] | None) -> list[str]:
-    """Return why no server accepts pilots, at some queues or all.
+    """Return why no server accepts pilots, or which credentials of owners cannot be used, at some queues or
+    all.
 
-    Return nothing if no queue asks its servers first.
+    Return nothing if no queue asks its servers first or has such credentials.
     """
-    asking = (place for place in runtime.store.federation().queues if queues is None or place.name in queues)
-    if not any(place.computing_element and place.computing_element.list_match for place in asking):
+    federation = runtime.store.federation()
+    elements = (
+        place.computing_element for place in federation.queues if queues is None or place.name in queues
+    )
+    if not any(element and (element.list_match or element.credentials) for element in elements):
         return []
     world = runtime.elements.with_list_matches(runtime.world("task_queues", "lifted_breakers"))
-    problems = list_match.problems(world)
+    unusable = runtime.elements.unusable_credentials(federation, world.time)
+    world = replace(world, unusable_credentials=unusable)
+    problems = [*list_match.problems(world), *owner_credentials.problems(world)]
     return [problem for problem in problems if queues is None or problem.partition(": ")[0] in queues]
 
 

@@ -268,7 +268,10 @@ def explained_pilot(runtime: Runtime, number: int, text: TextForm = PLAIN) -> Pi
     if pilot is None:
         return None
     jobs = queries.jobs_of_pilot(number, MOST_JOBS)
-    unfolded = [*pilots.of_pilot(pilot, queries.events("pilot", number), jobs)]
+    elements = {queue.name: queue.computing_element for queue in runtime.store.federation().queues}
+    has_credentials = bool((element := elements.get(pilot.queue)) and element.credentials)
+    events = queries.events("pilot", number)
+    unfolded = [*pilots.of_pilot(pilot, events, jobs, has_credentials=has_credentials)]
     if pilot.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
         unfolded += _stay(runtime, pilot.queue)
     unfolded += lines(remarks.set_aside(runtime, ("pilot", number)), text.rules)
