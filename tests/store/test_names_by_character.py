@@ -10,7 +10,7 @@ from pilotage.adapters.movers.contract import ODD_NAMES
 from pilotage.model.records.work import File, Replica
 from pilotage.model.values.paths import is_file_name
 from pilotage.store import Store
-from pilotage.store.database.columns import begins, by_character
+from pilotage.store.database.columns import begins
 from pilotage.store.files import catalogue as reads
 from pilotage.store.files.table import files
 from pilotage.testing.stores import create
@@ -41,7 +41,7 @@ def test_names_that_begin_alike_are_found_once_each_in_pages(
 
 def test_postgresql_finds_them_by_an_index_in_their_order(postgresql_url: str) -> None:
     store = Store.open(postgresql_url)
-    query = select(files).where(begins(files.c.name, "a:b/", "")).order_by(by_character(files.c.name))
+    query = select(files).where(begins(files.c.name, "a:b/", "")).order_by(files.c.name)
     statement = query.compile(dialect=store.database.engine.dialect, compile_kwargs={"literal_binds": True})
     with store.database.engine.begin() as connection:
         # A table of a few rows is read whole, whatever its indexes.
@@ -49,7 +49,7 @@ def test_postgresql_finds_them_by_an_index_in_their_order(postgresql_url: str) -
         connection.execute(text("SET LOCAL enable_bitmapscan = off"))
         plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}".replace("%", "%%"))]
     store.close()
-    assert "Index Scan using files_by_character" in plan[0]
+    assert "Index Scan using files_pkey" in plan[0]
     assert "Index Cond" in plan[1]
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from pilotage.flow.loops.archiving import archive_alone
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.measurements import LOST_CORE_SECONDS, USED_CORE_SECONDS
 from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import TaskState
 from pilotage.model.records.use import UseBy
 from pilotage.model.records.work import File
 from pilotage.model.values.durations import DAY
@@ -21,6 +23,7 @@ from pilotage.store.past import KEPT, USE_KEPT
 from pilotage.testing import NOW, requirements
 from pilotage.testing.records import ALICE
 from pilotage.testing.stores import FEDERATION, decision, move, new_jobs, new_task
+from tests.flow.test_servers_gone import Named
 
 BOB = Identity(name="bob", vo="atlas", group="higgs")
 DAY_OF_NOW = NOW // DAY * DAY
@@ -223,6 +226,26 @@ def test_attempts_are_forgotten_after_a_month_once_their_days_have_them(store: S
     assert times() == [NOW + 2], "the next one gets a later number"
     run(store, task, J.FINISHED, {"wall_seconds": 50.0})
     assert report(store, "day").total.attempts == 4
+
+
+def test_use_is_the_same_after_its_attempts_are_forgotten_and_its_task_is_archived(store: Store) -> None:
+    store.save_federation(FEDERATION, "test")
+    task = new_task(store)
+    run(store, task, J.FINISHED, {"wall_seconds": 50.0, "cpu_seconds": 40.0})
+    run(store, task, J.FAILED, {"wall_seconds": 10.0, "exit_code": 1, "error": "x"}, NOW + 2 * DAY)
+    store.commit(decision(move("task", [task], TaskState.REGISTERED, TaskState.FAILED)), "test")
+
+    def reports() -> list[UseReport]:
+        return [report(store, "day", "site", "queue", "share"), report(store, "person", "group", "cause")]
+
+    before, later = reports(), NOW + KEPT + 9 * DAY
+    archived = [slice_.kind for slice_ in archive_alone(store, Named("test"), later, lambda _: None)]
+    store.past.forget(later)
+    assert archived[0] == "job"
+    assert archived[-1] == "task"
+    assert len(store.past.attempts(0, 10, 0.0, later).attempts) == 1, "the next one gets a later number"
+    assert reports() == before
+    assert before[0].total.core_seconds == 60
 
 
 def test_use_in_batches_is_added_up_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from sqlalchemy import MetaData, Table
 
 from pilotage.model.records.states import Kind
 from pilotage.store.audit import table as audit
+from pilotage.store.database import table_form
 from pilotage.store.database.columns import LATER, metadata
 from pilotage.store.files import table as file_rows
 from pilotage.store.files.publications import publications
@@ -37,6 +38,7 @@ __all__ = [
     "secrets",
     "servers",
     "set_aside",
+    "table_form",
     "task_rows",
     "tokens",
     "with_all_indexes",

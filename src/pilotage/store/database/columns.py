@@ -80,22 +80,12 @@ def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     return func.coalesce(table.c.state, "").in_([literal_column(f"'{state}'") for state in states])
 
 
-class by_character(Worded):  # noqa: N801 -- reads as a function in a query
-    """A name ordered by character, so that names with one prefix are adjacent."""
-
-    type = String()
-
-    def words(self, dialect: Dialect, *parts: str) -> str:
-        return dialect.by_character.format(*parts)
-
-
 def begins(name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
-    """Return the condition for names with a prefix after a given name, as a range of ``by_character``."""
-    ordered = by_character(name)
+    """Return the condition for names with a prefix after a given name, as a range of names."""
     # Use one lower bound: with two, SQLite starts at the lower one for every page.
-    lower = ordered > after if after >= prefix else ordered >= prefix
+    lower = name > after if after >= prefix else name >= prefix
     end = _first_after(prefix)
-    return lower if end is None else and_(lower, ordered < end)
+    return lower if end is None else and_(lower, name < end)
 
 
 def _first_after(prefix: str) -> str | None:

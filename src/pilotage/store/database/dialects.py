@@ -43,8 +43,6 @@ class Dialect:
     """The placeholder for a value in the driver's statements."""
     numbers = "IN (SELECT value FROM json_each(?))"
     """The condition that a number is in the list of one parameter, for a driver's statement."""
-    by_character = "{}"
-    """A text ordered by character, so that names with one prefix are beside each other."""
     byte_length = "length(CAST({} AS BLOB))"
     """The bytes of a text."""
     find, least = "instr", "min"
@@ -130,7 +128,6 @@ class PostgreSQL(Dialect):
 
     name, title, mark = "postgresql", "PostgreSQL", "%s"
     numbers = "= ANY (%s::bigint[])"
-    by_character = '{} COLLATE "C"'
     byte_length = "octet_length({})"
     find, least = "strpos", "least"
     whole = "floor({})"

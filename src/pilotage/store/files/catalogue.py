@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from pilotage.model.records.states import DONE_JOBS, LIVE_JOBS, LIVE_TRANSFERS, JobState, TaskState
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.request_budget import asking
-from pilotage.store.database.columns import begins, by_character, has_state, is_state
+from pilotage.store.database.columns import begins, has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import TooBroad
 from pilotage.store.database.rows import among
@@ -111,8 +111,7 @@ class Catalogue:
         def read(connection: Connection) -> list[tuple[CatalogueEntry, bool]]:
             reader = RecordReader(connection, self._specs)
             merging = set(connection.execute(_MERGING, {"of": task}).scalars())
-            name = by_character(_f.name)
-            query = _MADE.where(name > after).order_by(name).limit(PAGE)
+            query = _MADE.where(_f.name > after).order_by(_f.name).limit(PAGE)
             entries = _with_replicas(
                 reader, [File(**row._mapping) for row in connection.execute(query, {"of": task})]
             )
@@ -191,7 +190,7 @@ def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
     """Yield files with a prefix, by identifier, in pages."""
     while True:
         query = select(*FILE_COLUMNS).where(begins(_f.name, prefix, after))
-        page = list(reader.rows(query.order_by(by_character(_f.name)).limit(PAGE)))
+        page = list(reader.rows(query.order_by(_f.name).limit(PAGE)))
         yield from map(file_rows.file, page)
         if len(page) < PAGE:
             return

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from pilotage.model.records.states import LIVE_TASKS
 from pilotage.model.records.work import File, NewDatasetVersion
 from pilotage.store.database import bulk
-from pilotage.store.database.columns import begins, by_character, has_state, metadata, text_column
+from pilotage.store.database.columns import begins, has_state, metadata, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.files.table import IS_COPY, files, replicas
 from pilotage.store.tasks.table import tasks
@@ -166,7 +166,7 @@ class Datasets:
     def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
         """Return the current version of datasets in a scope with a name after ``after``, by name."""
         query = select(dataset_versions).where(begins(_v.dataset, f"{scope}:", after), _IS_CURRENT)
-        return self._read(query.order_by(by_character(_v.dataset)).limit(limit))
+        return self._read(query.order_by(_v.dataset).limit(limit))
 
     def total(self, scope: str) -> int:
         """Return the number of datasets in a scope."""

@@ -9,7 +9,6 @@ from sqlalchemy import (
     Connection,
     Double,
     ForeignKeyConstraint,
-    Index,
     PrimaryKeyConstraint,
     Table,
     bindparam,
@@ -25,7 +24,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import JobKind
 from pilotage.model.values.paths import COPIES, UPLOADS
 from pilotage.model.values.urls import file_url
-from pilotage.store.database.columns import has_state, index_later, metadata, partial_index, text_column
+from pilotage.store.database.columns import has_state, metadata, partial_index, text_column
 from pilotage.store.database.record_columns import maker, read_columns, record_columns
 from pilotage.store.jobs.table import jobs
 
@@ -52,13 +51,6 @@ _f = files.c
 FILE_COLUMNS, REPLICA_COLUMNS = read_columns(files, File), read_columns(replicas, Replica)
 file, replica = maker(File), maker(Replica)
 
-# PostgreSQL may sort by a language, and then a prefix is no range. Use an operator class: the schema check
-# cannot compare an expression with the database's description of the index.
-index_later(
-    lambda: Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(
-        dialect="postgresql"
-    )
-)
 partial_index("files_by_task", _f.task, _f.name, condition=_f.task.is_not(None))
 _r = replicas.c
 
@@ -75,7 +67,7 @@ IS_UPLOAD = func.substr(_r.path, _START, _UPLOADS_LENGTH) == _UPLOADS
 """The condition for files that people uploaded."""
 
 partial_index("replicas_uploads", _r.path, _r.file, condition=IS_UPLOAD)
-partial_index("replicas_copies", _r.since, _r.file, condition=IS_COPY)
+partial_index("replicas_copies", _r.since, condition=IS_COPY)
 partial_index("files_by_job", _f.job, condition=_f.job.is_not(None))
 
 
