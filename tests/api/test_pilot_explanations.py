@@ -1,6 +1,7 @@
 """Why a pilot exists, what it ran and why it ended; which pilots a waiting job could have (P10, P12)."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from fastapi.testclient import TestClient
@@ -8,6 +9,7 @@ from fastapi.testclient import TestClient
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Move
+from pilotage.model.records.federation import ComputingElement, OwnerCredential
 from pilotage.model.records.states import PilotState
 from pilotage.testing import requirements
 
@@ -34,6 +36,22 @@ def test_p10_a_pilots_life_is_told_from_its_making_to_its_end(
     assert "got 1 job" in told
     assert f"its jobs: {job} sent" in told
     assert operator.get("/pilots/99/explain").status_code == 404
+
+
+def test_p9_a_credential_that_cannot_be_used_is_named_with_the_pilots(
+    house: House, operator: TestClient, submit: Submit, tmp_path: Path
+) -> None:
+    known = house.store.federation()
+    own = OwnerCredential(vo=ALICE.vo, person=ALICE.name, options={"token_file": str(tmp_path / "none")})
+    element = ComputingElement(kind="arc", options={"endpoint": "https://ce.example"}, credentials=(own,))
+    queues = (replace(known.queues[0], computing_element=element), *known.queues[1:])
+    house.store.save_federation(replace(known, queues=queues), "test")
+    assert operator.get("/pilots").json()["problems"] == []
+    house.activate(submit(command=["true"]))
+    (problem,) = operator.get("/pilots").json()["problems"]
+    assert problem.startswith(
+        f"{known.queues[0].name}: the credential of {own.name} cannot be used: its token"
+    )
 
 
 def test_p12_pilots_that_ended_without_work_are_listed_and_say_so(

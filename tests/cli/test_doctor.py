@@ -7,6 +7,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,14 @@ from sqlalchemy import create_engine, text
 from pilotage.agent import VERSION
 from pilotage.client import Unreachable
 from pilotage.model.records.audit import NewAuditRecord
-from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.federation import (
+    ComputingElement,
+    Federation,
+    OwnerCredential,
+    Queue,
+    Site,
+    Storage,
+)
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
@@ -95,6 +103,23 @@ def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: 
     tokens = found["people's tokens", ""].findings
     assert [one.severity for one in tokens] == ["warning", "fault"], "one ends soon, and no operator has one"
     assert "of ada (user) ends" in tokens[0].what
+
+
+def test_each_credential_of_an_owner_is_tried_at_its_batch_system(tmp_path: Path, sqlite_url: str) -> None:
+    files = {name: tmp_path / name for name in ("common", "ada")}
+    files["common"].write_text("a.b.c")
+    own = OwnerCredential(person="ada", options={"user": "ada", "token_file": str(files["ada"])})
+    options = {"endpoint": "http://127.0.0.1:1", "user": "all", "token_file": str(files["common"])}
+    element = ComputingElement(kind="slurmrest", options=options, credentials=(own,))
+    declared = _federation(tmp_path)
+    store = Store.open(sqlite_url)
+    queues = (replace(declared.queues[0], computing_element=element),)
+    store.save_federation(replace(declared, queues=queues), "test")
+    store.close()
+    found = _examined(tmp_path, sqlite_url, "batch system", "credential file")
+    assert "cannot be reached" in _told(found["batch system", "fast"])
+    assert f"'{files['ada']}'" in _told(found["batch system", "fast for person ada"])
+    assert "No such file" in _told(found["credential file", str(files["ada"])])
 
 
 def test_pilots_with_another_agent_are_named_with_what_ends_them(tmp_path: Path, store_url: str) -> None:

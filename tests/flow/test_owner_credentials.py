@@ -392,4 +392,6 @@ def test_the_most_particular_credential_of_an_owner_counts() -> None:
     assert name("alice", "ligo", "production") == "person alice in group production of ligo"
     assert name("alice", "ligo") == ALICES
     assert name("carl", "ligo", "production") == "group production of ligo"
+    nameless = ComputingElement(credentials=(OwnerCredential(options=options),))
+    assert nameless.at("").credentials == ()
     assert (name("bob", "ligo"), name("alice", "virgo"), name("carl", "virgo", "production")) == ("", "", "")

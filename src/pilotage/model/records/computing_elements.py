@@ -108,7 +108,7 @@ class ComputingElement:
         The result has no credential but the named one, with which its adapter then acts. Raises LookupError
         if the element does not declare it.
         """
-        chosen = tuple(each for each in self.credentials if each.name == credential)
+        chosen = tuple(each for each in self.credentials if credential and each.name == credential)
         if credential and not chosen:
             raise LookupError(
                 f"the credential of {credential} is not declared: keep it until its last pilot has ended"

@@ -163,6 +163,7 @@ def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:
             places += [
                 ((*path, "credentials", n), element.at(server, credential.name))
                 for n, credential in enumerate(element.credentials)
+                if credential.person or credential.group  # one without has its fault already
             ]
             for place, variant in places:
                 key = f"{variant.kind} {variant.list_match} {variant.options!r} {variant.credentials!r}"
