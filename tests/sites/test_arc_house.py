@@ -29,6 +29,7 @@ queues:
       pilot_walltime: 3600
       containment: required
       options: {options}
+      credentials: {credentials}
 loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 15 }}
 """
 
@@ -61,9 +62,13 @@ def place(open_place: Path) -> Path:
 @pytest.fixture
 def house(place: Path, arc_server: ArcServer, free_port: int) -> Iterator[House]:
     """A server with one site of its own and one behind ARC."""
-    options = yaml.safe_dump(arc_server.options, default_flow_style=True, width=10_000).strip()
+    options, credentials = (
+        yaml.safe_dump(value, default_flow_style=True, width=10_000).strip()
+        for value in (arc_server.options, [{"person": "operator", "options": arc_server.credential("bob")}])
+    )
+    federation = FEDERATION.format(place=place, options=options, credentials=credentials)
     try:
-        with running(place, free_port, FEDERATION.format(place=place, options=options)) as house:
+        with running(place, free_port, federation) as house:
             yield house
     finally:
         print(arc_server.last_words())
@@ -94,3 +99,21 @@ def test_tasks_finish_while_arc_is_killed_and_started_again(
     }
     names = [pilot["id"] for pilot in pilots]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.slow
+def test_p9_private_pilots_run_their_owners_task_under_the_owners_certificate(
+    house: House, arc_server: ArcServer
+) -> None:
+    asked = {**task("own"), "private_pilots": True}
+    number = house.call("POST", "/tasks", {"tasks": [asked]})["tasks"][0]["id"]
+    wait_for(lambda: states(house, number) == {"finished": FILES}, "the task's end")
+    pilots = [pilot for pilot in house.call("GET", "/pilots")["pilots"] if pilot["matched"]]
+    assert {(pilot["kind"], pilot["credential"]) for pilot in pilots} == {("private", "person operator")}
+    for pilot in pilots:
+        job = pilot["reference"].rpartition("/")[2]
+        files = [path for path in (arc_server.place / "control").rglob("*") if path.is_file()]
+        owned = [path for path in files if job in str(path).replace("/", "") or job in path.name]
+        assert any(b"CN=bob" in path.read_bytes() for path in owned), owned
+    lines = house.call("GET", f"/pilots/{pilots[0]['id']}/explain")["lines"]
+    assert "  with the credential of person operator" in lines
