@@ -107,8 +107,8 @@ types: $(READY) ## types of everything, also of tests, benchmarks, docs and exam
 size: $(READY) ## lines of code and files by room
 	$(BIN)/python docs/size.py
 
-bench: $(READY) ## figures, each three times, as a table and in build/bench.json; ONLY=matching,memory for parts; LARGE=8 for a large file of 8 GiB, LIVES=1000000 for that many simulated jobs; PAIRS=REV for ratios to another commit, measured in turns
-	LARGE="$(LARGE)" LIVES="$(LIVES)" $(BIN)/python -m benchmarks --only "$(ONLY)" --pairs "$(PAIRS)"
+bench: $(READY) ## figures, each three times, as a table and in build/bench.json; ONLY=matching,memory for parts; LARGE=8 for a large file of 8 GiB, LIVES=1000000 for that many simulated jobs, YEAR=300000 for those of a year; PAIRS=REV for ratios to another commit, measured in turns
+	LARGE="$(LARGE)" LIVES="$(LIVES)" YEAR="$(YEAR)" $(BIN)/python -m benchmarks --only "$(ONLY)" --pairs "$(PAIRS)"
 
 format: $(READY) ## rewrite to the project's style
 	$(BIN)/ruff format src tests benchmarks docs examples integrations

@@ -39,6 +39,7 @@ MODULES = (
     "catalogue",
     "scale",
     "store_size",
+    "year",
     "slurm",
     "staging",
     "transfers",

@@ -80,7 +80,7 @@ def _at(size: int) -> dict[str, float]:
         found = {f"{name}_p99_ms": _p99(_seconds(QUESTIONS, ask)) for name, ask in questions.items()}
         # The second pass of each: the first one loads what it needs.
         passes = {
-            one.name: [_pass_seconds(runtime, one) for _ in range(2)][1] for one in STEPS if one.has_loop
+            one.name: [pass_seconds(runtime, one) for _ in range(2)][1] for one in STEPS if one.has_loop
         }
         runtime.close()
         period = store.federation().loops.period
@@ -108,16 +108,16 @@ def _match(runtime: Runtime, pilot: int) -> None:
     assert found.works, "each queue has more jobs than pilots that ask"
 
 
-def _pass_seconds(runtime: Runtime, step: Step) -> float:
-    """Return the processor's seconds of a pass that reads and decides.
+def pass_seconds(runtime: Runtime, step: Step, clock: Callable[[], float] = time.process_time) -> float:
+    """Return the seconds of a pass that reads and decides: of this processor, without the database's.
 
-    Nothing is committed, and nothing happens outside. Those of the database do not count.
+    Nothing is committed, and nothing happens outside.
     """
-    begun = time.process_time()
+    begun = clock()
     world = read_world(step, runtime, runtime.begin(runtime.store.federation().loops.batch))
     for phase in step.phases(world, runtime.brokerages):
         phase.decide(world)
-    return time.process_time() - begun
+    return clock() - begun
 
 
 def _explain(runtime: Runtime, number: int) -> object:

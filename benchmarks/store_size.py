@@ -52,7 +52,7 @@ def figures() -> dict[str, float]:
             used = Store.open(url)
             empty = stored_jobs.sizes(used)
             jobs = _run(used)
-            _write_logs(used, jobs)
+            write_logs(used, range(1, jobs + 1), used.clock())
             found |= _grown("sqlite", empty, used, jobs)
         with house.store("postgresql", place) as url:
             copy = Store.open(url)
@@ -99,7 +99,7 @@ def _run(store: Store) -> int:
         io_intensity=100,
     )
     scenario = Scenario(name="size", federation="", tick=60, generated=work, estimate_spread=0.5)
-    case = Case(scenario, virtual(_federation(), scenario))
+    case = Case(scenario, virtual(staging_federation(SITES), scenario))
     simulation = Simulation(case.federation, scenario, 1, store=store)
     given = submissions(case, 1)
 
@@ -117,10 +117,10 @@ def _jobs(connection: Connection) -> int:
     return int(connection.exec_driver_sql("SELECT count(*) FROM jobs WHERE ended IS NOT NULL").scalar_one())
 
 
-def _write_logs(store: Store, jobs: int) -> None:
+def write_logs(store: Store, jobs: range, now: float) -> None:
     """Keep logs as agents send them: two streams, compressed, and the use of memory and disk over time."""
-    dice, now = random.Random(1), store.clock()
-    for job in range(1, jobs + 1):
+    dice = random.Random(jobs.start)
+    for job in jobs:
         key = LogKey(kind="job", record=job, attempt=1)
         text = "".join(_lines(dice)).encode()
         streams = (("stdout", text), ("stderr", b"WARNING: no display\n"))
@@ -157,8 +157,9 @@ def _lines(dice: random.Random) -> Iterator[str]:
         )
 
 
-def _federation() -> Federation:
-    found = bench_federation(SITES, ComputingElement(max_pilots=10, pilot_slots=8))
+def staging_federation(sites: int) -> Federation:
+    """Return sites that read no file from afar, and a nucleus."""
+    found = bench_federation(sites, ComputingElement(max_pilots=10, pilot_slots=8))
     return replace(
         found,
         sites=(replace(found.sites[0], nucleus=True), *found.sites[1:]),

@@ -138,10 +138,11 @@ def sizes(store: Store) -> dict[str, int]:
     if store.database.is_postgresql:
         with _alone(store).connect() as connection:
             connection.exec_driver_sql("VACUUM (FULL)")
-    return store.database.read(_sizes)
+    return store.database.read(used)
 
 
-def _sizes(connection: Connection) -> dict[str, int]:
+def used(connection: Connection) -> dict[str, int]:
+    """Return the same, with space that is free in the tables."""
     rows = connection.exec_driver_sql(_SIZES[connection.dialect.name])
     return {table if table == name else f"{table}_of_{name}": int(size) for table, name, size in rows}
 
