@@ -108,13 +108,15 @@ def _match(runtime: Runtime, pilot: int) -> None:
     assert found.works, "each queue has more jobs than pilots that ask"
 
 
-def pass_seconds(runtime: Runtime, step: Step, clock: Callable[[], float] = time.process_time) -> float:
+def pass_seconds(
+    runtime: Runtime, step: Step, clock: Callable[[], float] = time.process_time, ahead: float = 0.0
+) -> float:
     """Return the seconds of a pass that reads and decides: of this processor, without the database's.
 
-    Nothing is committed, and nothing happens outside.
+    Nothing is committed, and nothing happens outside. The pass takes place ``ahead`` s from now.
     """
-    begun = clock()
-    world = read_world(step, runtime, runtime.begin(runtime.store.federation().loops.batch))
+    begun, now = clock(), runtime.begin(runtime.store.federation().loops.batch)
+    world = read_world(step, runtime, replace(now, time=now.time + ahead))
     for phase in step.phases(world, runtime.brokerages):
         phase.decide(world)
     return clock() - begun
