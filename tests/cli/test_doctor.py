@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,11 @@ def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: 
     store = Store.open(store_url)
     store.save_federation(_federation(tmp_path), "test")
     soon = store.clock() + 86_400
-    store.tokens.create(Credential(role="user", identity=Identity(name="ada"), expires=soon))
     store.close()
+    for name, days in (("ada", 20), ("bob", 2)):
+        earlier = Store.open(store_url, clock=partial(float, soon - days * 86_400))
+        earlier.tokens.create(Credential(role="user", identity=Identity(name=name), expires=soon))
+        earlier.close()
     found = _examined(
         tmp_path,
         store_url,
@@ -101,7 +105,7 @@ def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: 
     assert found["batch system", "slow"].findings, "there is no such option, or no Slurm"
     assert "No such file" in _told(found["credential file", str(tmp_path / "jwt")])
     tokens = found["people's tokens", ""].findings
-    assert [one.severity for one in tokens] == ["warning", "fault"], "one ends soon, and no operator has one"
+    assert [one.severity for one in tokens] == ["warning", "fault"], "one of two that lasts ends soon, and no operator has one"
     assert "of ada (user) ends" in tokens[0].what
 
 

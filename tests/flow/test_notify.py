@@ -136,7 +136,7 @@ def test_what_comes_within_seconds_for_one_receiver_is_one_message(house: House,
         house.take("notify")
     later(house)
     assert len(receiver.messages) == 1
-    assert receiver.messages[0].subject == "Pilotage: 7 news of your tasks"
+    assert receiver.messages[0].subject == "Pilotage: 7 news"
     assert receiver.news() == [(task, "end") for task in tasks]
 
 

@@ -25,6 +25,7 @@ from pilotage.flow.calls.administration import federation_changes
 from pilotage.flow.calls.places import circuit_breakers
 from pilotage.flow.calls.work import secrets
 from pilotage.flow.loops.adding_measurements import AddingMeasurements
+from pilotage.flow.loops.announcing_ends import ANNOUNCE_ENDS, announcing_ends
 from pilotage.flow.loops.archiving import archiving
 from pilotage.flow.loops.loops import Loops
 from pilotage.flow.loops.server_activity import server_activity
@@ -57,6 +58,7 @@ from pilotage.server.api.edge.connections import LimitedProtocol, allow_connecti
 from pilotage.server.api.edge.pages import Pages
 from pilotage.server.api.sign_in.loader import issuers_of, refuse_unknown_sites, signed_tokens
 from pilotage.server.api_server import ApiServer
+from pilotage.server.credential_ends import survey
 from pilotage.server.service_manager import ServiceManager
 from pilotage.server.web import OneTimeCode, make_pages
 from pilotage.settings import Settings
@@ -254,7 +256,8 @@ def _running(services: Sequence[BackgroundService], runtime: Runtime) -> Iterato
 def _membership(
     store: Store, settings: Settings, steps: Sequence[Step], name: str, *, with_api: bool
 ) -> Membership:
-    sole = (FORGET_EVENTS, NOTE_BREAKERS, RECORD_USE, *((ARCHIVE,) if settings.archive else ()))
+    archive = (ARCHIVE,) if settings.archive else ()
+    sole = (FORGET_EVENTS, NOTE_BREAKERS, RECORD_USE, ANNOUNCE_ENDS, *archive)
     url = settings.url if with_api else ""
     return Membership(store, this_process(store, name, (*(step.name for step in steps), *sole), url))
 
@@ -275,6 +278,7 @@ def _services(
         ),
         recording_use(store, membership),
         noting_breakers(store, membership, partial(circuit_breakers.note, runtime)),
+        announcing_ends(runtime, membership, partial(survey, store, settings.url)),
     ]
     if settings.archive:
         ages = settings.archive_after * DAY, settings.audit_kept * DAY

@@ -46,6 +46,7 @@ from pilotage.store.jobs.lists import JobLists
 from pilotage.store.jobs.logs import Logs
 from pilotage.store.matching.matches import Matches, committed
 from pilotage.store.past import Past
+from pilotage.store.people.credential_ends import CredentialEnds
 from pilotage.store.people.grants import Grants
 from pilotage.store.people.notification_settings import NotificationSettings
 from pilotage.store.people.notifications import NotificationQueries
@@ -142,7 +143,7 @@ class Store:
         self.tokens, self.grants = Tokens(database, clock, new_token), Grants(database, clock)
         self.notification_settings = NotificationSettings(database, clock, new_token)
         self.sign_ins, self.sessions = SignIns(database, clock), Sessions(database, clock, new_token)
-        self.audit = Audit(database, clock)
+        self.audit, self.credential_ends = Audit(database, clock), CredentialEnds(database)
 
     @classmethod
     def open(

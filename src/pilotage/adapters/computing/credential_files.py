@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pilotage.model.values.phrases import moment
 
@@ -32,24 +32,39 @@ def fault(options: Mapping[str, Any], now: float) -> str:
 
 @lru_cache(maxsize=4096)
 def _end_in(path: Path, _modified: int, _size: int) -> float | None:
-    """Return ``end_of`` a file in one of its versions."""
+    """Return when a file ends in one of its versions."""
     with path.open("rb") as file:
-        return end_of(file.read(LARGEST))
+        life = life_of(file.read(LARGEST))
+    return None if life is None else life.end
 
 
-def end_of(content: bytes) -> float | None:
-    """Return when the first certificate of a PEM file ends, or a JSON web token, in s since 1970 UTC; None if
-    it is neither."""
+class CredentialLife(NamedTuple):
+    """When a credential begins, None if unknown, and ends, in s since 1970 UTC."""
+
+    begin: float | None
+    end: float
+
+
+def life_of(content: bytes) -> CredentialLife | None:
+    """Return the life of a PEM file's first certificate, or of a JSON web token; None if it is neither."""
     if b"-----BEGIN CERTIFICATE-----" in content:
         from cryptography import x509
 
         with suppress(ValueError):
             # The first is the bearer's; its authorities' follow.
-            return x509.load_pem_x509_certificates(content)[0].not_valid_after_utc.timestamp()
+            first = x509.load_pem_x509_certificates(content)[0]
+            return CredentialLife(
+                first.not_valid_before_utc.timestamp(), first.not_valid_after_utc.timestamp()
+            )
     elif content.count(b".") == 2 and len(content) < 20_000:
         payload = content.strip().split(b".")[1]
         with suppress(ValueError, TypeError):
             claims = json.loads(base64.urlsafe_b64decode(payload + b"=" * (-len(payload) % 4)))
-            if isinstance(claims, dict) and isinstance(claims.get("exp"), (int, float)):
-                return float(claims["exp"])
+            if isinstance(claims, dict) and (end := _time(claims, "exp")) is not None:
+                return CredentialLife(_time(claims, "iat"), end)
     return None
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    return float(value) if isinstance(value, (int, float)) else None

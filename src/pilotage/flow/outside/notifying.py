@@ -11,6 +11,7 @@ from pilotage.model.records.notifications import Notification, NotificationSight
 from pilotage.model.records.states import TaskState
 from pilotage.model.rules.plain_states import task_clause
 from pilotage.model.values.error_lines import in_short
+from pilotage.model.values.phrases import moment
 from pilotage.ports.notifying import LONGEST, NotificationMessage, NotificationRefused, NotificationSender
 from pilotage.store import Store
 
@@ -97,7 +98,7 @@ def message_of(news: Sequence[Notification], server_url: str, secret: str = "") 
     return NotificationMessage(
         number=number,
         receiver=first.receiver,
-        subject=f"Pilotage: {lines[0] if len(lines) == 1 else f'{len(lines)} news of your tasks'}"[:200],
+        subject=f"Pilotage: {lines[0] if len(lines) == 1 else f'{len(lines)} news'}"[:200],
         text="\n".join([*first_lines, "", f"Sent for {first.owner} by {server_url}."]),
         body=json.dumps(body).encode(),
         secret=secret,
@@ -108,6 +109,8 @@ def _line(notification: Notification, facts: dict[str, object]) -> str:
     """Return one piece of news as a line for people."""
     if notification.topic == "test":
         return str(facts["text"])
+    if notification.topic == "expiry":
+        return f"{facts['text']} ends {moment(float(str(facts['ends'])))}: {facts['mend']}"
     name = f"task {notification.task} ({facts['name']})"
     error = f": {in_short(str(facts['error']))}" if facts["error"] else ""
     match notification.topic:

@@ -13,7 +13,8 @@ from pilotage.model.values.types import CLOSED, DESCRIBED, Name, RecordId, Setta
 NoticeTopic = Literal["end", "failure", "held"]
 """News of a task: it ended, a first job failed for good, or it is held."""
 
-NotificationTopic = NoticeTopic | Literal["test"]
+NotificationTopic = NoticeTopic | Literal["test", "expiry"]
+"""News of a task, a test, or that a token or certificate ends."""
 
 TOPICS: tuple[NoticeTopic, ...] = ("end", "failure", "held")
 
@@ -62,7 +63,7 @@ class NewNotification:
     __pydantic_config__ = DESCRIBED
 
     task: RecordId
-    """The task that it is about; 0: none, for a test."""
+    """The task that it is about; 0: none."""
     topic: NotificationTopic
     """What happened."""
     receiver: str

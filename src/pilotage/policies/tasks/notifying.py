@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pilotage.model.documents.decision import Begin, Change, Create, Decision, Move, Touch, Value
 from pilotage.model.documents.world import World
@@ -12,10 +12,12 @@ from pilotage.model.records.notifications import (
     NoticeTopic,
     Notification,
     NotificationSighting,
+    NotificationTopic,
     Notify,
 )
 from pilotage.model.records.states import ENDED, JobState, NotificationState, TaskState
 from pilotage.model.records.work import Task
+from pilotage.model.rules.credential_ends import CredentialEnd
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import NOTIFY
 from pilotage.policies.tasks.notification_limits import Allowance
@@ -46,6 +48,9 @@ LEASE = 120.0
 
 LONGEST_ERROR = 1000
 """Most characters of a task's error in a message."""
+
+EXPIRY = "notify-expiry"
+"""The iteration of notifications about ends, so that each is sent once."""
 
 Person = tuple[str, str]
 """A VO, and the name of a person in it."""
@@ -78,19 +83,50 @@ def noted(world: World) -> Decision:
 
 def for_test(world: World, receivers: tuple[Notify, ...], person: Identity) -> Decision:
     """Send a test to receivers without waiting for further news."""
-    records = tuple(
-        NewNotification(
-            task=0,
-            topic="test",
-            receiver=settings.receiver,
-            owner=person.name,
-            vo=person.vo,
-            facts=json.dumps({"text": "a test, asked for by you"}),
-            wake_at=world.time,
-        )
-        for settings in receivers
-    )
+    facts = {"text": "a test, asked for by you"}
+    records = tuple(_about_no_task(world, "test", settings, person, facts) for settings in receivers)
     return _decision(world, "notify.test", Create(records=records, cause="a test"))
+
+
+def expiry(
+    world: World, last: float | None, news: Iterable[tuple[CredentialEnd, Iterable[tuple[Identity, Notify]]]]
+) -> Decision:
+    """Notify receivers of ends. ``last`` is when this was done last, in s since 1970; None: never.
+
+    If two servers decide this, the commit refuses one of them.
+    """
+    records = tuple(
+        _about_no_task(
+            world,
+            "expiry",
+            settings,
+            person,
+            {"text": credential.text, "ends": credential.end, "mend": credential.mend},
+        )
+        for credential, receivers in news
+        for person, settings in receivers
+    )
+    changes = (Begin(step=EXPIRY, last=last), Create(records=records, cause="an end")) if records else ()
+    return _decision(world, "notify.expiry", *changes)
+
+
+def _about_no_task(
+    world: World,
+    topic: NotificationTopic,
+    settings: Notify,
+    person: Identity,
+    facts: Mapping[str, str | float],
+) -> NewNotification:
+    """Return a notification that waits for no further news."""
+    return NewNotification(
+        task=0,
+        topic=topic,
+        receiver=settings.receiver,
+        owner=person.name,
+        vo=person.vo,
+        facts=json.dumps(facts),
+        wake_at=world.time,
+    )
 
 
 def observed(world: World) -> Decision:

@@ -26,7 +26,7 @@ FIELDS: Mapping[str, str] = {
     "DeletionAnswer.copies": "copies that Pilotage made, of files that no other task has used",
     "DeletedTask.jobs": "the number of its jobs",
     "DeletionRequest.outputs": "true: its outputs go too",
-    "topic": "its news: the end, a first failure, a hold, or a test",
+    "topic": "its news: the end, a first failure, a hold, a test, or the expiry of a token or certificate",
     "receiver": "to whom it goes, without secrets",
     "notifications": "notifications, newest first",
     "WebhookSecret.secret": "the secret, shown only now",

@@ -23,6 +23,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.measurements import LAST_PASS, MEASURES, Measurement
+from pilotage.model.rules.credential_ends import to_show
 from pilotage.release import full_version
 from pilotage.server.api.administration.known_series import known_series
 from pilotage.store import MeasuredKey, NoFederation, share_uses
@@ -31,6 +32,9 @@ MOST_LABELS = 1000
 """Most values of one label. The smaller ones are added up as ``other``."""
 
 OTHER = "other"
+
+MOST_ENDS = 100
+"""Most ends of each kind, the next ones."""
 
 SILENT_AFTER = 5
 """How many times ``loops.heartbeat`` a running pilot may be silent before it counts as silent."""
@@ -73,6 +77,8 @@ class _StoreCollector(Collector):
         oldest: Values = {} if counts.oldest_unsent is None else {(): counts.oldest_unsent}
         text = "When the oldest notification was made that is not sent, in s since 1970 UTC."
         yield _gauge("notification_oldest_timestamp_seconds", text, (), oldest)
+        text = "When a token, certificate or file of credentials ends, in s since 1970 UTC."
+        yield _gauge("credential_end_timestamp_seconds", text, ("kind", "name"), self._ends())
         yield _gauge("database_size_bytes", "Bytes of the database.", (), {(): counts.database_size})
         federation = self._federation()
         if federation is not None:
@@ -84,6 +90,19 @@ class _StoreCollector(Collector):
         yield from self._of_process()
         loops = [step.name for step in STEPS if step.has_loop]
         yield from _of_measurements(known_series(counts, federation, loops) | counts.measured)
+
+    def _ends(self) -> Values:
+        """Return the next ends of each kind: of tokens by their bearer."""
+        ends: dict[Labels, float] = {}
+        shown = Counter[str]()
+        store = self._runtime.store
+        for credential in to_show(store.credential_ends.all(), store.clock()):
+            name = credential.holder if credential.kind == "token" else ""
+            name = name or credential.name
+            if shown[credential.kind] < MOST_ENDS and (credential.kind, name) not in ends:
+                shown[credential.kind] += 1
+                ends[credential.kind, name] = credential.end
+        return ends
 
     def _federation(self) -> Federation | None:
         try:
