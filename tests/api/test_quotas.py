@@ -97,6 +97,28 @@ def test_core_hours_of_a_month_stop_submissions(house: House, alice: TestClient,
     assert [refusal(alice), refusal(bob)] == ["", ""], "the next month"
 
 
+def test_bytes_transferred_in_a_month_stop_submissions(
+    house: House, alice: TestClient, submit: Submit
+) -> None:
+    house.now = datetime(2027, 1, 30, 12, tzinfo=UTC).timestamp()
+    mona, bob, other = house.as_("manager", MONA), house.as_("user", BOB), house.as_("user", OTHER_ALICE)
+    run(house, submit(jobs=2), 60, written=1_500_000_000)
+    used = {row["constant"]: row["used"] for row in alice.get("/quotas").json()["of_caller"]}
+    assert [used[f"transferred_by_{holder}"] for holder in ("user", "group", "vo")] == [3, 3, 3]
+    assert set_quota(mona, transferred=3.5) == 200
+    assert refusal(alice) == "", "3 of 3.5 GB"
+    assert set_quota(mona, transferred=3, core_hours=1) == 200
+    assert "user alice transferred 3.0 GB this month, and 3 are the most (quotas.transferred" in refusal(
+        alice
+    )
+    assert "2027-02-01" in refusal(alice)
+    assert [refusal(bob), refusal(other)] == ["", ""]
+    assert set_quota(mona, kind="group", name="higgs", transferred=1) == 200
+    assert "group higgs transferred 3.0 GB" in refusal(bob)
+    house.now += 2 * 86_400
+    assert [refusal(alice), refusal(bob)] == ["", ""], "the next month"
+
+
 def test_months_end_in_utc() -> None:
     december = datetime(2027, 12, 31, 23, 59, tzinfo=UTC).timestamp()
     assert [datetime.fromtimestamp(time, UTC).isoformat() for time in month_of(december)] == [

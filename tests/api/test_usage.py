@@ -1,19 +1,28 @@
 """Use over the API: one's own, or everybody's for an operator, by any dimensions."""
 
+from dataclasses import replace
+
 from starlette.testclient import TestClient
 
 from pilotage.model.documents.decision import Move
+from pilotage.model.records.data import File
 from pilotage.model.records.states import JobState as J
 
 from .conftest import BOB, NOW, House, Submit, submit_to
 
 
-def run(house: House, task: int, seconds: float, target: J = J.HOLDING) -> None:
-    """Let the jobs of a task run for so many seconds."""
+def run(house: House, task: int, seconds: float, target: J = J.HOLDING, written: int = 0) -> None:
+    """Let the jobs of a task run for so many seconds, and each write so many bytes."""
     jobs = house.activate(task)
     for source, to in ((J.ACTIVATED, J.SENT), (J.SENT, J.RUNNING), (J.RUNNING, target)):
         changes = {"wall_seconds": seconds} if source is J.RUNNING else {}
-        house.commit(Move(kind="job", ids=jobs, source=source, target=to, cause="test", changes=changes))
+        files = {
+            job: (File(name=f"out:{job}", size=written, checksum="adler32:00000001", task=task, job=job),)
+            for job in jobs
+            if written and source is J.RUNNING
+        }
+        move = Move(kind="job", ids=jobs, source=source, target=to, cause="test", changes=changes)
+        house.commit(replace(move, creates=files))
     house.store.add_measurements()
 
 

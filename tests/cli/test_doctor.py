@@ -105,7 +105,9 @@ def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: 
     assert found["batch system", "slow"].findings, "there is no such option, or no Slurm"
     assert "No such file" in _told(found["credential file", str(tmp_path / "jwt")])
     tokens = found["people's tokens", ""].findings
-    assert [one.severity for one in tokens] == ["warning", "fault"], "one of two that lasts ends soon, and no operator has one"
+    assert [one.severity for one in tokens] == ["warning", "fault"], (
+        "one of two that lasts ends soon, and no operator has one"
+    )
     assert "of ada (user) ends" in tokens[0].what
 
 

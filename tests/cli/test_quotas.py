@@ -18,6 +18,7 @@ ADA: dict[str, Any] = {
     "stored": None,
     "uploaded": None,
     "core_hours": 2.5,
+    "transferred": None,
 }
 MINE = {"holder": "user ada", "constant": "core_hours_by_user", "used": 1.25, "limit": None}
 

@@ -20,6 +20,7 @@ from pilotage.store.jobs import (
 )
 from pilotage.store.jobs.attempt_export import AttemptPage
 from pilotage.store.jobs.daily_failures import FailureHistory
+from pilotage.store.jobs.daily_use import UseSince
 from pilotage.store.jobs.use_report import UseQuery, UseReport
 from pilotage.store.jobs.work_quarters import WorkCounts, WorkOf, WorkQuarter, WorkSample
 from pilotage.store.people import share_hours
@@ -119,10 +120,10 @@ class Past:
             )
         )
 
-    def core_seconds(self, since: float, vo: str, owner: str | None, group: str | None) -> float:
-        """Return the core time of a VO's attempts, of one owner or group unless None, since a day's begin."""
+    def use_since(self, begin: float, vo: str, owner: str | None, group: str | None) -> UseSince:
+        """Return what a VO's attempts used, of one owner or group unless None, since a day's begin."""
         return self._database.read(
-            lambda connection: daily_use.core_seconds(connection, since, vo, owner, group)
+            lambda connection: daily_use.use_since(connection, begin, vo, owner, group)
         )
 
     def usage(self, query: UseQuery) -> UseReport:

@@ -16,7 +16,7 @@ app = typer.Typer(
 
 OF_CALLER = (Column("quota"), Column("whose"), Column("used", number=True), Column("limit", number=True))
 EXCEPTIONS = (Column("whose"), Column("limits"), Column("by"), Column("why", essential=False))
-LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours")
+LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours", "transferred")
 
 Holder = Annotated[str, typer.Argument(help="A person, group:NAME or vo:NAME.", metavar="PERSON|GROUP|VO")]
 Vo = Annotated[str | None, typer.Option(help="The VO of the person or group, if it is not yours.")]
@@ -53,13 +53,16 @@ def set_(
     stored: Annotated[int | None, typer.Option(min=0, help="MB of the store for a person's tasks.")] = None,
     uploaded: Annotated[float | None, typer.Option(min=0, help="GB of uploaded files.")] = None,
     core_hours: Annotated[float | None, typer.Option(min=0, help="Core hours in a calendar month.")] = None,
+    transferred: Annotated[
+        float | None, typer.Option(min=0, help="GB of inputs and outputs in a calendar month.")
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Set limits of a person, a group or a VO, in place of earlier ones. They hold at once.
 
     For operators, and for managers in their VO. A reload of the federation does not undo it.
     """
-    values = (tasks, jobs, files, stored, uploaded, core_hours)
+    values = (tasks, jobs, files, stored, uploaded, core_hours, transferred)
     limits: dict[str, Any] = {
         name: value for name, value in zip(LIMITS, values, strict=True) if value is not None
     }

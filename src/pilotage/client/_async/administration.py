@@ -146,13 +146,15 @@ class AsyncAdministration(AsyncApi):
         stored: int | None = None,
         uploaded: float | None = None,
         core_hours: float | None = None,
+        transferred: float | None = None,
     ) -> Record:
         """Set limits of a person, ``"group:NAME"`` or ``"vo:NAME"``, in place of earlier ones.
 
-        ``stored`` is in MB, ``uploaded`` in GB, ``core_hours`` are those of a calendar month.
+        ``stored`` is in MB, ``uploaded`` in GB. ``core_hours`` and ``transferred``, in GB of inputs and
+        outputs, are those of a calendar month.
         """
         limits: dict[str, float | None] = {"tasks": tasks, "jobs": jobs, "files": files, "stored": stored}
-        limits |= {"uploaded": uploaded, "core_hours": core_hours}
+        limits |= {"uploaded": uploaded, "core_hours": core_hours, "transferred": transferred}
         given = {name: value for name, value in limits.items() if value is not None}
         body = {**_holder(holder, vo), "because": because, **given}
         return await self._sent("PUT", "/quotas", QUOTA, body=body)

@@ -12,7 +12,7 @@ from pilotage.model.values.types import CLOSED, Name, NonNegative, Number, Posit
 
 HolderKind = Literal["person", "group", "vo"]
 
-LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours")
+LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours", "transferred")
 """What a quota of one person, group or VO may limit."""
 
 MOST_EXCEPTIONS = 1000
@@ -45,6 +45,8 @@ class QuotaException:
     """GB of uploaded files, of a person or VO."""
     core_hours: NonNegative | None = None
     """Core hours in a calendar month."""
+    transferred: NonNegative | None = None
+    """GB of inputs and outputs in a calendar month."""
     because: Annotated[str, Field(max_length=500)] = ""
     """Why."""
     actor: str = ""
@@ -122,6 +124,13 @@ class QuotaConstants:
     """The same of one group of a VO."""
     core_hours_by_vo: NonNegative | None = None
     """The same of one VO."""
+    transferred_by_user: NonNegative | None = None
+    """GB that one user's attempts may read and write, as inputs and outputs, in a calendar month (UTC). Then
+    submissions are refused, and what was submitted goes on. None: no limit."""
+    transferred_by_group: NonNegative | None = None
+    """The same of one group of a VO."""
+    transferred_by_vo: NonNegative | None = None
+    """The same of one VO."""
     exceptions: Annotated[tuple[QuotaException, ...], Field(max_length=MOST_EXCEPTIONS)] = ()
     """Limits of single people, groups and VOs. What `pilotage quotas set` says goes before the file."""
 
@@ -144,10 +153,12 @@ class QuotaConstants:
         return sum(planned) > most_together or max(planned, default=0) > most_of_one
 
     @property
-    def has_core_hours(self) -> bool:
-        """Return whether core hours are limited."""
-        limits = (self.core_hours_by_user, self.core_hours_by_group, self.core_hours_by_vo)
-        return limits != (None, None, None)
+    def are_monthly(self) -> bool:
+        """Return whether what attempts use in a month is limited."""
+        names = (
+            f"{use}_by_{holder}" for use in ("core_hours", "transferred") for holder in _SUFFIXES.values()
+        )
+        return any(getattr(self, name) is not None for name in names)
 
     @property
     def of_user(self) -> LiveWork:

@@ -10,6 +10,7 @@ submit. So a day keeps some places of each person; the use of further ones is ad
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, delete, func, select
 
@@ -220,15 +221,23 @@ def forget(connection: Connection, before: float, tasks_before: float) -> None:
     connection.execute(_TASK_USE.forget, {"before": int(tasks_before // DAY)})
 
 
-def core_seconds(
-    connection: Connection, since: float, vo: str, owner: str | None, group: str | None
-) -> float:
-    """Return the core time of a VO's attempts since the day of a time (s since 1970 UTC).
+class UseSince(NamedTuple):
+    """Core time of some attempts, in s, and the bytes of their inputs and outputs."""
+
+    core_seconds: float
+    transferred: float
+
+
+def use_since(
+    connection: Connection, begin: float, vo: str, owner: str | None, group: str | None
+) -> UseSince:
+    """Return what a VO's attempts used since the day of a time (s since 1970 UTC).
 
     ``owner`` and ``group`` choose some of them; None: all.
     """
     c = daily_use.c
-    query = select(func.coalesce(func.sum(c.core_seconds), 0)).where(c.day >= int(since // DAY), c.vo == vo)
+    sums = (func.coalesce(func.sum(part), 0.0) for part in (c.core_seconds, c.read_bytes + c.written_bytes))
+    query = select(*sums).where(c.day >= int(begin // DAY), c.vo == vo)
     query = query if owner is None else query.where(c.owner == owner)
     query = query if group is None else query.where(c.group == group)
-    return float(connection.execute(query).scalar_one())
+    return UseSince(*connection.execute(query).one())

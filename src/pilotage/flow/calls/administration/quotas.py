@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.flow.calls.work.use_limits import used_hours
+from pilotage.flow.calls.work.use_limits import used_of_month
 from pilotage.flow.errors import NotNow, NotThere
 from pilotage.flow.restricting import put_limits_in_force
 from pilotage.flow.runtime import Runtime
@@ -24,7 +24,7 @@ class UsedQuota:
     constant: str
     """The name of the limit in the federation."""
     used: float
-    """What is used of it: tasks, jobs or input files that have not ended, MB, or core hours of this month."""
+    """What is used: tasks, jobs or input files that have not ended, MB, or core hours or GB of this month."""
     limit: float | None
     """The limit; null: there is none."""
 
@@ -74,8 +74,8 @@ def of_person(runtime: Runtime, owner: Identity) -> Sequence[UsedQuota]:
             for holder, name, used in rows
         ),
         *(
-            UsedQuota(holder=hours.holder, constant=hours.constant, used=hours.used, limit=hours.limit)
-            for hours in used_hours(runtime, quotas, owner, limited=False)
+            UsedQuota(holder=month.holder, constant=month.constant, used=month.used, limit=month.limit)
+            for month in used_of_month(runtime, quotas, owner, limited=False)
         ),
     ]
 

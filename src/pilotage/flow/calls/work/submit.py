@@ -112,8 +112,8 @@ MEGABYTE = 1_000_000
 def _refuse_beyond_quota(runtime: Runtime, owner: Identity) -> None:
     """Raise NotNow if a person's tasks take as many bytes as they may."""
     quotas = runtime.store.federation().quotas.for_owner(owner)
-    if quotas.has_core_hours:
-        use_limits.refuse_beyond_core_hours(runtime, quotas, owner)
+    if quotas.are_monthly:
+        use_limits.refuse_beyond_month(runtime, quotas, owner)
     quota = quotas.stored_by_user
     if (have := runtime.store.stored_by(owner)) >= quota * MEGABYTE:
         raise NotNow(

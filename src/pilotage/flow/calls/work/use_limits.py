@@ -1,4 +1,4 @@
-"""Quotas of core hours in a month, by the accounting's days."""
+"""Quotas of what attempts use in a month: core hours, and bytes of files, by the accounting's days."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,46 +10,53 @@ from pilotage.model.records.quotas import QuotaConstants
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import moment
 
+_WORDS = {"core_hours": ("used", "core hours"), "transferred": ("transferred", "GB")}
+"""The verb and the unit of what a month limits."""
 
-class UsedHours(NamedTuple):
-    """Core hours of a month: their holder in words, its constant, what is used, and the limit."""
+
+class UsedOfMonth(NamedTuple):
+    """What is used of a month: by whom in words, of which limit, how much, and the limit."""
 
     holder: str
+    use: str
     constant: str
     used: float
     limit: float | None
 
 
-def refuse_beyond_core_hours(runtime: Runtime, quotas: QuotaConstants, owner: Identity) -> None:
-    """Raise NotNow if an owner, their group or their VO used the core hours that a month has for them."""
-    for hours in used_hours(runtime, quotas, owner):
-        if hours.limit is not None and hours.used >= hours.limit:
+def refuse_beyond_month(runtime: Runtime, quotas: QuotaConstants, owner: Identity) -> None:
+    """Raise NotNow if an owner, their group or their VO used what a month has for them."""
+    for month in used_of_month(runtime, quotas, owner):
+        if month.limit is not None and month.used >= month.limit:
+            verb, unit = _WORDS[month.use]
             raise NotNow(
-                f"{hours.holder} used {hours.used:,.1f} core hours this month, and {hours.limit:,g} are the "
-                f"most (quotas.{hours.constant}); submit again after {moment(month_of(runtime.clock())[1])}, "
+                f"{month.holder} {verb} {month.used:,.1f} {unit} this month, and {month.limit:,g} are the "
+                f"most (quotas.{month.constant}); submit again after {moment(month_of(runtime.clock())[1])}, "
                 "or ask the manager of your VO or an operator for more"
             )
 
 
-def used_hours(
+def used_of_month(
     runtime: Runtime, quotas: QuotaConstants, owner: Identity, *, limited: bool = True
-) -> Iterator[UsedHours]:
-    """Yield the core hours that an owner, their group and their VO used this month.
+) -> Iterator[UsedOfMonth]:
+    """Yield what an owner, their group and their VO used this month.
 
-    With ``limited`` only those with a limit, so that a submission without one costs no query.
+    With ``limited`` only that with a limit, so that a submission without one costs no query.
     """
     begin, _ = month_of(runtime.clock())
     holders = (
-        (f"user {owner.name}", "core_hours_by_user", owner.name, None),
-        (f"group {owner.group}", "core_hours_by_group", None, owner.group),
-        (f"VO {owner.vo}" if owner.vo else "those without a VO", "core_hours_by_vo", None, None),
+        (f"user {owner.name}", "user", owner.name, None),
+        (f"group {owner.group}", "group", None, owner.group),
+        (f"VO {owner.vo}" if owner.vo else "those without a VO", "vo", None, None),
     )
-    for holder, constant, person, group in holders:
-        limit = getattr(quotas, constant)
-        if group == "" or (limited and limit is None):
+    for holder, kind, person, group in holders:
+        limits = {use: getattr(quotas, f"{use}_by_{kind}") for use in _WORDS}
+        if group == "" or (limited and not any(limit is not None for limit in limits.values())):
             continue
-        seconds = runtime.store.past.core_seconds(begin, owner.vo, person, group)
-        yield UsedHours(holder, constant, seconds / 3600, limit)
+        sums = runtime.store.past.use_since(begin, owner.vo, person, group)
+        used = {"core_hours": sums.core_seconds / 3600, "transferred": sums.transferred / 1e9}
+        for use, limit in limits.items():
+            yield UsedOfMonth(holder, use, f"{use}_by_{kind}", used[use], limit)
 
 
 def month_of(time: float) -> tuple[float, float]:

@@ -51,6 +51,9 @@ class WantedQuota(Holder):
     stored: Annotated[Number | None, Field(description="MB of the store for a person's tasks")] = None
     uploaded: Annotated[NonNegative | None, Field(description="GB of uploaded files")] = None
     core_hours: Annotated[NonNegative | None, Field(description="core hours in a calendar month")] = None
+    transferred: Annotated[
+        NonNegative | None, Field(description="GB of inputs and outputs in a calendar month")
+    ] = None
 
 
 @router.get("", responses=documented(QuotaList, 409))

@@ -23,6 +23,7 @@ LABELS = {
     "stored": "MB of the store for a person's tasks",
     "uploaded": "GB of uploaded files",
     "core_hours": "Core hours in a calendar month",
+    "transferred": "GB of inputs and outputs in a calendar month",
 }
 
 
@@ -70,6 +71,7 @@ class QuotaForm(BaseModel):
     stored: str = ""
     uploaded: str = ""
     core_hours: str = ""
+    transferred: str = ""
 
     def subject(self) -> dict[str, object]:
         """Return the holder and the reason as the API takes them."""
