@@ -1,14 +1,17 @@
 """Quotas of single people, groups and VOs: who sets them, when they hold, and core hours of a month."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from pilotage.federation.checks import federation_faults
 from pilotage.flow.calls.work.use_limits import month_of
-from pilotage.model.records.quotas import QuotaConstants, QuotaException
+from pilotage.model.records.quotas import GlobalShare, QuotaConstants, QuotaException, ShareUseConstants
 from pilotage.model.values.identity import Identity
+from pilotage.store import ShareSample
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit
 from .test_usage import run
@@ -64,6 +67,103 @@ def test_a_manager_limits_people_and_groups_of_the_vo_alone(house: House, operat
     assert seen == [2, 2, 0]
 
 
+def weigh(house: House, *further: GlobalShare, window: int = 0) -> None:
+    """Give the federation shares of two VOs."""
+    shares = (
+        GlobalShare(name="atlas", vo="atlas", target=60),
+        GlobalShare(name="higgs", vo="atlas", parent="atlas", target=1),
+        GlobalShare(name="top", parent="higgs", target=1),
+        GlobalShare(name="belle", vo="belle", target=40),
+        *further,
+    )
+    declared = replace(
+        house.store.declared_federation(), shares=shares, share_use=ShareUseConstants(window=window)
+    )
+    house.store.save_federation(declared, "test")
+
+
+def set_target(client: TestClient, name: str, target: float) -> int:
+    return set_quota(client, kind="share", name=name, target=target)
+
+
+def targets(house: House) -> dict[str, float]:
+    return {share.name: share.target for share in house.store.federation().shares}
+
+
+def test_the_target_of_a_share_is_set_and_lifted_live(house: House, operator: TestClient) -> None:
+    weigh(house)
+    assert set_target(operator, "higgs", 3) == 200
+    assert targets(house) == {"atlas": 60, "higgs": 3, "top": 1, "belle": 40}
+    shown = {share["name"]: share["target"] for share in operator.get("/shares").json()["shares"]}
+    assert shown["higgs"] == 3
+    (exception,) = operator.get("/quotas").json()["exceptions"]
+    assert (exception["kind"], exception["name"], exception["vo"]) == ("share", "higgs", "atlas")
+    weigh(house, GlobalShare(name="susy", parent="atlas"))
+    assert targets(house)["higgs"] == 3, "a reload of the federation does not undo it"
+    lifting = {"kind": "share", "name": "higgs", "because": "enough"}
+    assert operator.post("/quotas/lift", json=lifting).status_code == 200
+    assert targets(house)["higgs"] == 1
+    assert operator.post("/quotas/lift", json=lifting).status_code == 404
+    assert set_target(operator, "nobodys", 3) == 404
+    notes = [version["note"] for version in operator.get("/federation/history").json()["versions"]]
+    assert notes[:1] == ["quota of share higgs of atlas lifted: enough"]
+    assert "quota of share higgs of atlas: target 3: a test" in notes
+
+
+def test_a_manager_sets_targets_inside_the_share_of_the_vo_alone(house: House, operator: TestClient) -> None:
+    weigh(house)
+    mona, foreign = house.as_("manager", MONA), house.as_("manager", OTHER_ALICE)
+    for name, expected in {"atlas": 403, "higgs": 200, "top": 200, "belle": 403}.items():
+        assert set_target(mona, name, 5) == expected, name
+        assert set_target(foreign, name, 5) == 403, name
+    assert set_target(operator, "atlas", 5) == 200
+    for role in ("user", "site-admin", "monitor"):
+        client = house.as_(role, ALICE, sites=["north"] if role == "site-admin" else [])
+        assert set_target(client, "higgs", 5) == 403, role
+    lifting = {"kind": "share", "because": "a test"}
+    assert mona.post("/quotas/lift", json={**lifting, "name": "atlas"}).status_code == 403
+    assert mona.post("/quotas/lift", json={**lifting, "name": "top"}).status_code == 200
+    seen = [len(client.get("/quotas").json()["exceptions"]) for client in (mona, operator, foreign)]
+    assert seen == [2, 2, 0]
+
+
+def test_a_target_ends_with_its_share(house: House, operator: TestClient) -> None:
+    weigh(house, GlobalShare(name="susy", parent="atlas"))
+    assert set_target(operator, "susy", 7) == 200
+    weigh(house)
+    assert operator.get("/quotas").json()["exceptions"] == []
+    weigh(house, GlobalShare(name="susy", parent="atlas"))
+    assert targets(house)["susy"] == 1
+
+
+def test_targets_that_follow_use_begin_with_the_new_one_at_once(house: House, operator: TestClient) -> None:
+    weigh(house, window=7)
+    samples = [ShareSample(share=name, running=1, used=0.5, target=0.5) for name in ("atlas", "belle")]
+    house.store.past.add_sample(samples, house.now - 3600)
+    house.store.past.follow_use(house.store.unrestricted_federation(), house.now)
+    before = targets(house)["belle"]
+    assert before < 40, "it used half of all, and 40 % are its part"
+    assert set_target(operator, "belle", 80) == 200
+    assert targets(house)["belle"] > 80, "it used less than its new part"
+    assert targets(house)["atlas"] < 60
+    assert set_target(operator, "belle", 40) == 200
+    assert targets(house)["belle"] == before
+
+
+def test_a_file_sets_targets_in_its_shares_alone(house: House) -> None:
+    declared = house.store.declared_federation()
+    cases = {
+        QuotaException(kind="share", name="higgs", target=1): "is for a share",
+        QuotaException(kind="group", name="higgs", tasks=1): "cannot have",
+        QuotaException(kind="person", name="ada"): "has no limit",
+    }
+    for exception, expected in cases.items():
+        (fault,) = federation_faults(replace(declared, quotas=QuotaConstants(exceptions=(exception,))))
+        assert expected in fault.text
+    fit = QuotaException(kind="person", name="ada", transferred=1)
+    assert federation_faults(replace(declared, quotas=QuotaConstants(exceptions=(fit,)))) == []
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -75,9 +175,16 @@ def test_a_manager_limits_people_and_groups_of_the_vo_alone(house: House, operat
         {"core_hours": 1e13},
         {"name": "a:b", "jobs": 1},
         {"because": "", "jobs": 1},
+        {"target": 3},
+        {"jobs": 1, "target": 3},
+        {"kind": "share", "name": "higgs", "jobs": 3},
+        {"kind": "share", "name": "higgs", "jobs": 3, "target": 3},
+        {"kind": "share", "name": "higgs", "target": -1},
+        {"kind": "share", "name": "", "target": 1},
     ],
 )
-def test_bad_limits_are_refused(operator: TestClient, fields: dict[str, Any]) -> None:
+def test_bad_limits_are_refused(house: House, operator: TestClient, fields: dict[str, Any]) -> None:
+    weigh(house)
     assert set_quota(operator, vo="atlas", **fields) == 422
 
 

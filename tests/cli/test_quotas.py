@@ -19,6 +19,7 @@ ADA: dict[str, Any] = {
     "uploaded": None,
     "core_hours": 2.5,
     "transferred": None,
+    "target": None,
 }
 MINE = {"holder": "user ada", "constant": "core_hours_by_user", "used": 1.25, "limit": None}
 
@@ -52,3 +53,18 @@ def test_limits_are_set_and_lifted_with_a_reason(pilotage: Pilotage, server: Fak
     assert server.requests[-1] == ("POST /quotas/lift", {**holders["ada"], "vo": "belle", "because": "done"})
     assert pilotage("quotas", "set", "ada", "--because", "x").exit_code == 2
     assert pilotage("quotas", "set", "ada", "--jobs", 5).exit_code == 2
+
+
+def test_targets_of_shares_are_set_and_lifted_with_a_reason(pilotage: Pilotage, server: FakeServer) -> None:
+    higgs = {**ADA, "kind": "share", "name": "higgs", "jobs": None, "core_hours": None, "target": 3.5}
+    server.answers["PUT /quotas"] = server.answers["POST /quotas/lift"] = higgs
+    set_ = pilotage("shares", "set", "higgs", 3.5, "--because", "conference")
+    assert set_.stdout == "higgs: target 3.5\n"
+    wanted = {"kind": "share", "name": "higgs", "vo": None, "because": "conference"}
+    assert server.requests[-1] == ("PUT /quotas", {**wanted, "target": 3.5})
+    lifted = pilotage("shares", "lift", "higgs", "--because", "conference")
+    assert lifted.stdout == "higgs: lifted: target 3.5\n"
+    assert server.requests[-1] == ("POST /quotas/lift", wanted)
+    assert pilotage("shares", "set", "higgs", 3.5).exit_code == 2
+    server.answers["GET /quotas"] = {"of_caller": [], "exceptions": [higgs]}
+    assert "share:higgs of atlas" in pilotage("quotas").stdout

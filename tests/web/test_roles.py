@@ -81,6 +81,9 @@ def test_a_manager_sets_and_lifts_limits(house: House, pages: PageHouse) -> None
     assert alice.get("/quotas/limit").status_code == 403
     assert sent(manager, "/quotas/limit", holder="alice", jobs="many", because="x").status_code == 422
     assert sent(manager, "/quotas/limit", holder="vo:atlas", jobs="3", because="x").status_code == 403
+    shown = manager.get("/quotas/limit?holder=share:higgs&target=3").text
+    assert "pilotage shares set higgs 3 --because REASON" in shown
+    assert sent(manager, "/quotas/limit", holder="share:higgs", target="3", because="x").status_code == 404
     lifted = sent(manager, "/quotas/unlimit?holder=alice", holder="alice", because="done")
     assert lifted.status_code == 303, lifted.text
     assert "None." in alice.get("/quotas").text

@@ -142,7 +142,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "shares": CommandEntry(
             "places.queues",
-            "Show global shares with their jobs and transfers, or their use over days.",
+            "Show global shares; set their targets.",
             "shares_app",
         ),
         "breakers": CommandEntry(

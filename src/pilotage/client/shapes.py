@@ -67,7 +67,7 @@ GRANT = _all(str, "by by_vo group kind person record vo") | {
     "until": NUMBER_OR_NONE,
 }
 QUOTA = _all(str, "actor because kind name vo") | {"since": float}
-QUOTA |= _all(NUMBER_OR_NONE, "core_hours files jobs stored tasks transferred uploaded")
+QUOTA |= _all(NUMBER_OR_NONE, "core_hours files jobs stored target tasks transferred uploaded")
 QUOTAS = {
     "of_caller": [_all(str, "constant holder") | {"used": float, "limit": NUMBER_OR_NONE}],
     "exceptions": [QUOTA],

@@ -58,6 +58,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
         _parents("shares", federation.shares),
         *(_limits(at, queue) for at, queue in enumerate(federation.queues)),
         _constants(federation),
+        _quotas(federation),
         _pilots(federation),
         _plugins(federation),
         classads.federation_faults(federation),
@@ -206,6 +207,17 @@ def _constants(federation: Federation) -> Iterator[Fault]:
     if beat >= silence:
         message = f"a heartbeat every {beat:g} s is never in time for timeouts.heartbeat of {silence:g} s"
         yield Fault(("loops", "heartbeat"), message, f"give less than {silence:g}")
+
+
+def _quotas(federation: Federation) -> Iterator[Fault]:
+    """Yield exceptions without a limit, or with one that their holder cannot have."""
+    for at, exception in enumerate(federation.quotas.exceptions):
+        path: Path = ("quotas", "exceptions", at)
+        if exception.kind == "share" and not exception.actor:
+            yield Fault(path, "is for a share", "give its target in shares")
+        elif not exception.is_fit:
+            message = f"has no limit, or one that a {exception.kind} cannot have"
+            yield Fault(path, message, "give tasks, jobs, files, core_hours or transferred")
 
 
 def _pilots(federation: Federation) -> Iterator[Fault]:

@@ -70,7 +70,7 @@ class Past:
     def follow_use(self, federation: Federation, time: float) -> None:
         """Let the targets of shares follow their use until a time (s since 1970), or return to the declared.
 
-        ``federation`` is the declared one.
+        ``federation`` has the targets that people gave.
         """
         rule = federation.share_use
         spans = self.shares(time - rule.window * DAY, time) if rule.window else []

@@ -341,7 +341,7 @@ class Queries:
 
         def read(connection: Connection) -> list[ShareView]:
             in_force = self._federations.in_force(connection)
-            declared = {share.name: share for share in in_force.declared.shares}
+            declared = {share.name: share for share in in_force.unrestricted.shares}
             followed = share_targets.read(connection)[0] if in_force.share_targets else {}
             working = job_counts.by_name("job", connection.execute(_BY_SHARE))
             moving = job_counts.counted(connection, "transfer", TRANSFERS_BY_SHARE)

@@ -363,8 +363,12 @@ class Store:
             {site.name for site in federation.sites} | {queue.site for queue in federation.queues}
         )
 
+    def unrestricted_federation(self) -> Federation:
+        """Return it with the limits and targets that people set. Raises ``NoFederation``."""
+        return self.database.read(self.federations.in_force).unrestricted
+
     def quotas(self) -> tuple[QuotaException, ...]:
-        """Return the limits that people set beside the federation's file. Raises ``NoFederation``."""
+        """Return limits and targets that people set beside the federation's file. Raises ``NoFederation``."""
         return self.database.read(self.federations.in_force).quotas
 
     def restrictions(self) -> tuple[Restriction, ...]:

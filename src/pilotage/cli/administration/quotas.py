@@ -16,7 +16,7 @@ app = typer.Typer(
 
 OF_CALLER = (Column("quota"), Column("whose"), Column("used", number=True), Column("limit", number=True))
 EXCEPTIONS = (Column("whose"), Column("limits"), Column("by"), Column("why", essential=False))
-LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours", "transferred")
+LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours", "transferred", "target")
 
 Holder = Annotated[str, typer.Argument(help="A person, group:NAME or vo:NAME.", metavar="PERSON|GROUP|VO")]
 Vo = Annotated[str | None, typer.Option(help="The VO of the person or group, if it is not yours.")]
@@ -64,7 +64,7 @@ def set_(
     """
     values = (tasks, jobs, files, stored, uploaded, core_hours, transferred)
     limits: dict[str, Any] = {
-        name: value for name, value in zip(LIMITS, values, strict=True) if value is not None
+        name: value for name, value in zip(LIMITS, values, strict=False) if value is not None
     }
     if not limits:
         raise BadInput("give a limit, such as --core-hours 5000")
@@ -95,7 +95,7 @@ def _row(quota: Mapping[str, Any]) -> tuple[str, str, str, str]:
 def _whose(quota: Mapping[str, Any]) -> str:
     if quota["kind"] == "vo":
         return f"vo:{quota['vo']}"
-    name = quota["name"] if quota["kind"] == "person" else f"group:{quota['name']}"
+    name = quota["name"] if quota["kind"] == "person" else f"{quota['kind']}:{quota['name']}"
     return f"{name} of {quota['vo']}" if quota["vo"] else str(name)
 
 

@@ -8,12 +8,12 @@ import typer
 from pilotage.cli.configuration import connect
 from pilotage.cli.places import queue_test
 from pilotage.cli.places.breakers import summary
-from pilotage.cli.places.restricting import add_verbs
-from pilotage.cli.terminal.output import Column, Json, counts, limit_of, show, show_json
+from pilotage.cli.places.restricting import Because, add_verbs
+from pilotage.cli.terminal.output import Column, Json, counts, echo, limit_of, show, show_json
 from pilotage.explain.restrictions import status
 
 app = typer.Typer(help="Show queues; test, drain, close or open one.", invoke_without_command=True)
-shares_app = typer.Typer()
+shares_app = typer.Typer(help="Show global shares; set their targets.", invoke_without_command=True)
 
 QUEUES = (
     Column("queue"),
@@ -90,14 +90,17 @@ app.command(name="test", epilog="Example: pilotage queues test north-short --tim
 add_verbs(app, "queue")
 
 
-@shares_app.command(epilog="Example: pilotage shares\n\nExample: pilotage shares --days 7")
+@shares_app.callback(epilog="Example: pilotage shares\n\nExample: pilotage shares --days 7")
 def shares(
+    context: typer.Context,
     days: Annotated[
         int | None, typer.Option(min=1, max=30, help="Show their use over so many days instead.")
     ] = None,
     json_output: Json = False,
 ) -> None:
     """Show global shares with their jobs and transfers, or their use over days."""
+    if context.invoked_subcommand:
+        return
     if days is not None:
         _show_history(days, json_output)
         return
@@ -117,6 +120,39 @@ def shares(
         for share in records
     ]
     show(SHARES, rows, "There are no shares.")
+
+
+ShareName = Annotated[str, typer.Argument(metavar="NAME", help="The share.")]
+
+
+@shares_app.command("set", epilog='Example: pilotage shares set higgs 3 --because "conference in May"')
+def set_target(
+    name: ShareName,
+    target: Annotated[float, typer.Argument(min=0, help="Its part, relative to its siblings' targets.")],
+    because: Because,
+    json_output: Json = False,
+) -> None:
+    """Set the target of a share, in place of the declared one. It holds at once.
+
+    For operators, and for managers inside the share of their VO. A reload of the federation does not undo it.
+    """
+    with connect() as client:
+        share = client.set_quota(f"share:{name}", because=because, target=target)
+    if json_output:
+        show_json(share)
+    else:
+        echo(f"{name}: target {share['target']:g}")
+
+
+@shares_app.command("lift", epilog='Example: pilotage shares lift higgs --because "the conference is over"')
+def lift_target(name: ShareName, because: Because, json_output: Json = False) -> None:
+    """End a target that was set: the declared one holds again."""
+    with connect() as client:
+        share = client.lift_quota(f"share:{name}", because=because)
+    if json_output:
+        show_json(share)
+    else:
+        echo(f"{name}: lifted: target {share['target']:g}")
 
 
 def _followed(share: Mapping[str, Any]) -> str:

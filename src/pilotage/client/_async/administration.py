@@ -147,20 +147,24 @@ class AsyncAdministration(AsyncApi):
         uploaded: float | None = None,
         core_hours: float | None = None,
         transferred: float | None = None,
+        target: float | None = None,
     ) -> Record:
         """Set limits of a person, ``"group:NAME"`` or ``"vo:NAME"``, in place of earlier ones.
+
+        Or the ``target`` of ``"share:NAME"``.
 
         ``stored`` is in MB, ``uploaded`` in GB. ``core_hours`` and ``transferred``, in GB of inputs and
         outputs, are those of a calendar month.
         """
         limits: dict[str, float | None] = {"tasks": tasks, "jobs": jobs, "files": files, "stored": stored}
         limits |= {"uploaded": uploaded, "core_hours": core_hours, "transferred": transferred}
+        limits |= {"target": target}
         given = {name: value for name, value in limits.items() if value is not None}
         body = {**_holder(holder, vo), "because": because, **given}
         return await self._sent("PUT", "/quotas", QUOTA, body=body)
 
     async def lift_quota(self, holder: str, *, because: str, vo: str | None = None) -> Record:
-        """End the limits of a person, ``"group:NAME"`` or ``"vo:NAME"``."""
+        """End the limits of a person, ``"group:NAME"``, ``"vo:NAME"``, or the target of ``"share:NAME"``."""
         return await self._posted("/quotas/lift", QUOTA, None, {**_holder(holder, vo), "because": because})
 
     async def close_person(

@@ -162,7 +162,7 @@ def recording_use(store: Store, presence: Presence) -> SoleLoop:
                 if use.running or use.target
             ]
             store.past.add_sample(sample[:MOST_SHARES], now)
-        store.past.follow_use(store.declared_federation(), now)
+        store.past.follow_use(store.unrestricted_federation(), now)
         recorder.record(now)
         store.past.forget(now)
 

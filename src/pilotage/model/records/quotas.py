@@ -10,27 +10,31 @@ from pilotage.model.records.spec import LiveWork
 from pilotage.model.values.identity import Identity, IdentityName
 from pilotage.model.values.types import CLOSED, Name, NonNegative, Number, Positive, Seconds, Whole
 
-HolderKind = Literal["person", "group", "vo"]
+HolderKind = Literal["person", "group", "vo", "share"]
+"""Whose limits these are; a share has a target in place of limits."""
 
-LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours", "transferred")
-"""What a quota of one person, group or VO may limit."""
+LIMITS = ("tasks", "jobs", "files", "stored", "uploaded", "core_hours", "transferred", "target")
+"""What a quota of one person, group or VO may limit, and the target of a share."""
 
 MOST_EXCEPTIONS = 1000
-"""Most people, groups and VOs with limits in place of the general ones."""
+"""Most people, groups, VOs and shares with values in place of the general or declared ones."""
 
 _SUFFIXES: dict[HolderKind, str] = {"person": "user", "group": "group", "vo": "vo"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaException:
-    """Limits of one person, group or VO in place of the general ones. None: the general one holds."""
+    """Limits of one person, group or VO in place of the general ones. None: the general one holds.
+
+    People may also set the target of a share so, in place of the declared one.
+    """
 
     __pydantic_config__ = CLOSED
 
     kind: HolderKind
     """The kind of its holder."""
     name: IdentityName = ""
-    """Name of the person or group; empty: a VO."""
+    """Name of the person, group or share; empty: a VO."""
     vo: IdentityName = ""
     """Its VO."""
     tasks: Number | None = None
@@ -47,6 +51,8 @@ class QuotaException:
     """Core hours in a calendar month."""
     transferred: NonNegative | None = None
     """GB of inputs and outputs in a calendar month."""
+    target: NonNegative | None = None
+    """The target of a share, relative to its siblings' targets. No file sets it here, but in `shares`."""
     because: Annotated[str, Field(max_length=500)] = ""
     """Why."""
     actor: str = ""
@@ -71,14 +77,25 @@ class QuotaException:
         """Return the limits that it has."""
         return {name: value for name in LIMITS if (value := getattr(self, name)) is not None}
 
+    @property
+    def is_fit(self) -> bool:
+        """Return whether it has limits, each of which its holder may have."""
+        if self.kind == "share":
+            return self.limits.keys() == {"target"}
+        return 0 < len(self.limits) == len(self.constants())
+
     def holds_for(self, owner: Identity) -> bool:
         """Return whether it limits an owner's work."""
         if self.vo != owner.vo:
+            return False
+        if self.kind == "share":
             return False
         return self.kind == "vo" or self.name == (owner.name if self.kind == "person" else owner.group)
 
     def constants(self) -> dict[str, Any]:
         """Return its limits, named as the general ones."""
+        if self.kind == "share":
+            return {}
         suffix = _SUFFIXES[self.kind]
         named = {f"{name}_by_{suffix}": value for name, value in self.limits.items()}
         return {name: value for name, value in named.items() if name in QuotaConstants.__dataclass_fields__}

@@ -25,7 +25,7 @@ from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.quotas import QuotaException
 from pilotage.model.records.restrictions import Restriction
-from pilotage.model.rules.limited import with_exceptions
+from pilotage.model.rules.limited import of_shares, with_exceptions
 from pilotage.model.rules.restricted import of_federation, restricted
 from pilotage.model.values.urls import without_password
 from pilotage.store.database.acts import note_act
@@ -109,8 +109,13 @@ class InForce(NamedTuple):
     declared: Federation
     restrictions: tuple[Restriction, ...] = ()
     quotas: tuple[QuotaException, ...] = ()
-    """Limits of single people, groups and VOs that people set beside the file."""
+    """Limits of single people, groups and VOs, and targets of shares, that people set beside the file."""
     share_targets: int = 0
+
+    @property
+    def unrestricted(self) -> Federation:
+        """Return the declared federation with limits and targets that people set."""
+        return with_exceptions(self.declared, self.quotas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +156,9 @@ class Federations:
     ) -> int:
         """Put this federation in force at ``time``, in s since 1970 UTC. Return its version.
 
-        Restrictions stay if it still has their site, queue or storage. The store remembers its ``file``.
-        Raises ``FederationRenamed`` if the store has one with another name, and ``FederationChanged`` if
-        another version than the ``expected`` one is in force.
+        Restrictions and targets stay if it still has their place. The store remembers its ``file``. Raises
+        ``FederationRenamed`` if the store has another name, and ``FederationChanged`` if another version than
+        the ``expected`` one is in force.
         """
         document = to_json(federation).decode()
         event = self._event("loaded", actor)
@@ -168,7 +173,7 @@ class Federations:
                 raise FederationChanged(expected or 0, version)
             row = {"version": version + 1, "time": time, "actor": actor, "document": document, "note": note}
             row["restrictions"] = _text(of_federation(federation, _restrictions(restrictions)))
-            row["quotas"] = quotas
+            row["quotas"] = _text(of_shares(federation, _exceptions(quotas)))
             if file is not None:
                 row |= {"file": file.path, "digest": file.digest}
             self._add(connection, row, event)
@@ -189,8 +194,7 @@ class Federations:
         """
 
         def changed(newest: Any) -> dict[str, str]:
-            before = _restrictions(newest.restrictions)
-            after = change(before)
+            after = change(before := _restrictions(newest.restrictions))
             return {} if after == before else {"restrictions": _text(after)}
 
         return self._change(changed, actor, time, note)
@@ -202,12 +206,11 @@ class Federations:
         time: float,
         note: str,
     ) -> int:
-        """Change the limits of single people, groups and VOs, likewise. Raises ``NoFederation``."""
+        """Change the limits of people, groups and VOs, and targets of shares. Raises ``NoFederation``."""
 
         def changed(newest: Any) -> dict[str, str]:
-            before = _exceptions(newest.quotas)
-            after = change(before)
-            return {} if after == before else {"quotas": to_json(after).decode() if after else ""}
+            after = change(before := _exceptions(newest.quotas))
+            return {} if after == before else {"quotas": _text(after)}
 
         return self._change(changed, actor, time, note)
 
@@ -328,7 +331,7 @@ def _with_targets(in_force: InForce, connection: Connection, number: int) -> InF
     targets = share_targets.read(connection)[0] if number else {}
     shares = tuple(
         replace(share, target=targets[share.name].target) if share.name in targets else share
-        for share in in_force.declared.shares
+        for share in in_force.unrestricted.shares
     )
     return in_force._replace(federation=replace(in_force.federation, shares=shares), share_targets=number)
 
@@ -341,15 +344,12 @@ def _exceptions(text: str) -> tuple[QuotaException, ...]:
     return from_json(tuple[QuotaException, ...], text) if text else ()
 
 
-def _text(restrictions: tuple[Restriction, ...]) -> str:
-    return to_json(restrictions).decode() if restrictions else ""
+def _text(records: tuple[Restriction, ...] | tuple[QuotaException, ...]) -> str:
+    return to_json(records).decode() if records else ""
 
 
 def without_passwords(federation: Federation) -> Federation:
-    """Return the federation without passwords in URLs, because all users see these. Log each place of one.
-
-    Earlier releases accepted such passwords.
-    """
+    """Return the federation without passwords in URLs, which all users see and earlier releases accepted."""
     storages, sites = [], []
     for storage in federation.storages:
         service = storage.transfer_service

@@ -1,4 +1,4 @@
-"""Set limits of single people, groups and VOs while the server runs, and show what is used of quotas."""
+"""Set limits of people, groups and VOs, and targets of shares, and show what is used of quotas."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from pilotage.flow.restricting import put_limits_in_force
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.quotas import MOST_EXCEPTIONS, HolderKind, QuotaException
 from pilotage.model.records.spec import LiveWork
+from pilotage.model.rules.global_shares import path
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.types import DESCRIBED
 
@@ -30,27 +31,43 @@ class UsedQuota:
 
 
 def put(runtime: Runtime, exception: QuotaException) -> None:
-    """Put the limits of a person, group or VO in force, in place of earlier ones."""
+    """Put limits of a person, group or VO, or the target of a share in force, in place of earlier ones."""
 
     def change(before: tuple[QuotaException, ...]) -> tuple[QuotaException, ...]:
         after = (*_without(before, exception.key), exception)
         if len(after) > MOST_EXCEPTIONS:
-            raise NotNow(f"{MOST_EXCEPTIONS} people, groups and VOs have limits, the most; lift some")
+            raise NotNow(f"{MOST_EXCEPTIONS} people, groups, VOs and shares have limits, the most; lift some")
         return after
 
     limits = ", ".join(f"{name} {value:g}" for name, value in exception.limits.items())
     note = f"quota of {exception.holder}: {limits}: {exception.because}"
     put_limits_in_force(runtime, change, exception.actor, note)
+    _follow(runtime, exception)
 
 
 def lift(runtime: Runtime, key: tuple[HolderKind, str, str], actor: str, because: str) -> QuotaException:
-    """End the limits of a person, group or VO, and return them. Raises ``NotThere``."""
+    """End limits of a person, group or VO, or the target of a share. Return them. Raises ``NotThere``."""
     found = next((exception for exception in runtime.store.quotas() if exception.key == key), None)
     if found is None:
         raise NotThere("there is no such quota beside the federation's file; pilotage quotas lists them")
     note = f"quota of {found.holder} lifted: {because}"
     put_limits_in_force(runtime, lambda before: _without(before, key), actor, note)
+    _follow(runtime, found)
     return found
+
+
+def _follow(runtime: Runtime, exception: QuotaException) -> None:
+    """Let targets that follow use begin with the new one immediately."""
+    if exception.kind == "share":
+        runtime.store.past.follow_use(runtime.store.unrestricted_federation(), runtime.clock())
+
+
+def vos_of_share(runtime: Runtime, name: str) -> tuple[str, frozenset[str]]:
+    """Return the VO of a share, and those of the shares above it. Raises ``NotThere``."""
+    shares = {share.name: share for share in runtime.store.declared_federation().shares}
+    if name not in shares:
+        raise NotThere(f"there is no share {name!r}; pilotage shares lists them")
+    return shares[name].vo, frozenset(shares[above].vo for above in path(name, shares)[:-1])
 
 
 def of_person(runtime: Runtime, owner: Identity) -> Sequence[UsedQuota]:

@@ -34,11 +34,11 @@ Because = Annotated[str, Field(min_length=1, max_length=500, pattern=LINE, descr
 
 
 class Holder(RequestBody):
-    """The person, group or VO, and why its limits change."""
+    """The person, group, VO or share, and why its limits or its target change."""
 
     kind: HolderKind
-    name: Annotated[IdentityName, Field(description="Of the person or group; empty: a VO.")] = ""
-    vo: Annotated[IdentityName | None, Field(description="null: the caller's.")] = None
+    name: Annotated[IdentityName, Field(description="Of the person, group or share; empty: a VO.")] = ""
+    vo: Annotated[IdentityName | None, Field(description="null: the caller's. A share has its own.")] = None
     because: Because
 
 
@@ -54,6 +54,9 @@ class WantedQuota(Holder):
     transferred: Annotated[
         NonNegative | None, Field(description="GB of inputs and outputs in a calendar month")
     ] = None
+    target: Annotated[NonNegative | None, Field(description="the target of a share, and of nothing else")] = (
+        None
+    )
 
 
 @router.get("", responses=documented(QuotaList, 409))
@@ -75,16 +78,19 @@ def quota_list(runtime: Runtime, caller: Credential) -> QuotaList:
 
 def _is_seen(caller: Credential, exception: QuotaException) -> bool:
     owners = sight_of(caller)
-    if isinstance(owners, Identity):
-        return exception.holds_for(owners)
-    return owners is None or exception.vo == owners.vo
+    if owners is None:
+        return True
+    if exception.kind == "share":
+        return exception.vo in ("", owners.vo)
+    return exception.holds_for(owners) if isinstance(owners, Identity) else exception.vo == owners.vo
 
 
 @router.put("", responses=documented(QuotaException, 404, 409))
 def put_quota(body: WantedQuota, caller: Manager, runtime: TheRuntime) -> Response:
     """Set limits of a person or group, or for operators of a VO, in place of earlier ones. They hold at once.
 
-    A reload of the federation or a restart does not undo it.
+    Also the target of a share; a manager sets that of shares inside the share of their VO. A reload of the
+    federation or a restart does not undo it.
     """
     return answer(put(runtime, caller, body))
 
@@ -95,13 +101,13 @@ def put(runtime: Runtime, caller: Credential, body: WantedQuota) -> QuotaExcepti
     exception = QuotaException(
         kind=body.kind,
         name=body.name,
-        vo=_vo(caller, body),
+        vo=_vo(runtime, caller, body),
         because=body.because,
         actor=actor(caller),
         since=runtime.clock(),
         **limits,
     )
-    if not exception.constants() or len(exception.constants()) < len(limits):
+    if not exception.is_fit:
         has = "has no limit" if not limits else f"has a limit that a {body.kind} cannot have"
         raise field_refused("", has)
     quotas.put(runtime, exception)
@@ -110,20 +116,27 @@ def put(runtime: Runtime, caller: Credential, body: WantedQuota) -> QuotaExcepti
 
 @router.post("/lift", responses=documented(QuotaException, 404, 409))
 def post_lift(body: Holder, caller: Manager, runtime: TheRuntime) -> Response:
-    """End the limits of a person, group or VO: the general ones hold again."""
+    """End limits of a person, group or VO, or the target of a share: the general or declared ones hold."""
     return answer(lift(runtime, caller, body))
 
 
 def lift(runtime: Runtime, caller: Credential, body: Holder) -> QuotaException:
     """End limits, and return them. Raises HTTPException and ``NotThere``."""
-    return quotas.lift(runtime, (body.kind, _vo(caller, body), body.name), actor(caller), body.because)
+    key = body.kind, _vo(runtime, caller, body), body.name
+    return quotas.lift(runtime, key, actor(caller), body.because)
 
 
-def _vo(caller: Credential, body: Holder) -> str:
-    """Return the VO of a holder. Raises a 403 for one that the caller may not limit."""
-    vo = caller.identity.vo if body.vo is None else body.vo
+def _vo(runtime: Runtime, caller: Credential, body: Holder) -> str:
+    """Return the VO of a holder. Raises a 403 for one that the caller may not limit, and ``NotThere``."""
+    vo, is_manager = caller.identity.vo, caller.role == "manager"
     if (body.kind == "vo") == bool(body.name):
-        raise field_refused("name", "is for a person or a group, which need one")
-    if caller.role == "manager" and (vo != caller.identity.vo or body.kind == "vo"):
-        raise HTTPException(403, f"you manage the people and groups of {caller.identity.vo}")
-    return vo
+        raise field_refused("name", "is for a person, a group or a share, which need one")
+    if body.kind == "share":
+        of_share, above = quotas.vos_of_share(runtime, body.name)
+        # The share of a whole VO competes with other VOs.
+        if is_manager and vo not in above:
+            raise HTTPException(403, f"you manage the shares inside the share of {vo}")
+        return of_share
+    if is_manager and (body.vo not in (None, vo) or body.kind == "vo"):
+        raise HTTPException(403, f"you manage the people and groups of {vo}")
+    return vo if body.vo is None else body.vo

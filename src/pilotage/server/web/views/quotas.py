@@ -24,6 +24,7 @@ LABELS = {
     "uploaded": "GB of uploaded files",
     "core_hours": "Core hours in a calendar month",
     "transferred": "GB of inputs and outputs in a calendar month",
+    "target": "Target of a share, relative to its siblings",
 }
 
 
@@ -72,6 +73,7 @@ class QuotaForm(BaseModel):
     uploaded: str = ""
     core_hours: str = ""
     transferred: str = ""
+    target: str = ""
 
     def subject(self) -> dict[str, object]:
         """Return the holder and the reason as the API takes them."""
@@ -102,7 +104,10 @@ def _limiting(visit: Visit, _: ActionSubject, __: str) -> ActionPreview:
     form = values(visit, QuotaForm)
     asked = [
         ActionField(
-            name="holder", label="Whose: a person, group:NAME or vo:NAME", value=form.holder, is_required=True
+            name="holder",
+            label="Whose: a person, group:NAME, share:NAME or vo:NAME",
+            value=form.holder,
+            is_required=True,
         ),
         ActionField(name="vo", label="VO of the person or group, if it is not yours", value=form.vo or ""),
         *(ActionField(name=name, label=LABELS[name], value=getattr(form, name), most=15) for name in LIMITS),
@@ -111,15 +116,17 @@ def _limiting(visit: Visit, _: ActionSubject, __: str) -> ActionPreview:
     return ActionPreview(
         says=["These limits take the place of earlier ones, and hold at once. Empty: the general one holds."],
         asked=asked,
-        command=command(
-            "quotas",
-            "set",
-            form.holder or "PERSON",
-            vo=form.vo,
-            because=form.because or "REASON",
-            **{name: getattr(form, name) for name in LIMITS},
-        ),
+        command=_setting(form),
     )
+
+
+def _setting(form: QuotaForm) -> str:
+    """Return the command that sets what the form has."""
+    because, (kind, _, name) = form.because or "REASON", form.holder.partition(":")
+    if kind == "share":
+        return command("shares", "set", name, form.target or "TARGET", because=because)
+    limits = {limit: getattr(form, limit) for limit in LIMITS}
+    return command("quotas", "set", form.holder or "PERSON", vo=form.vo, because=because, **limits)
 
 
 def _limit(visit: Visit, _: ActionSubject) -> None:
