@@ -38,6 +38,18 @@ def test_every_quoted_message_is_one_that_the_program_says() -> None:
     assert not [(page, said) for page, said in quoted if said not in FOREIGN and not _is_ours(said)]
 
 
+def test_no_sentence_for_users_names_a_route() -> None:
+    route = re.compile(r"\b(GET|POST|PUT|DELETE|PATCH) /\S*")
+    told = [
+        (name, text)
+        for name, module in modules().items()
+        if route.search(module.text)
+        for text in said(module.tree)
+        if route.search(text) and not route.fullmatch(text)
+    ]
+    assert not told, "commands print it: name the command"
+
+
 def test_no_sentence_for_users_carries_the_number_of_a_rule() -> None:
     rule = re.compile(r"\([A-Z]\d{1,2}\b")
     told = [

@@ -1,7 +1,7 @@
 """``python -m tests.fuzz --minutes 5``: every answer is one that the OpenAPI document describes.
 
-It starts a server on loopback with SQLite, then with PostgreSQL. Each is asked as a user, as an operator, as
-a pilot of its own routes, as a site and without a token. schemathesis makes single requests and sequences of
+It starts a server on loopback with SQLite, then with PostgreSQL. Each is asked in each role of people, as a
+pilot of its own routes, as a site and without a token. schemathesis makes single requests and sequences of
 them. It exits with 1 after a fault, and prints each as a curl command.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 
-from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.model.values.identity import PERSON_ROLES, Credential, Identity, Role
 from pilotage.store import Store
 from pilotage.testing.stores import new_pilot
 from tests import postgresql
@@ -30,12 +30,14 @@ from tests.waiting import PATIENCE, wait_for
 from .world import LOOPS, fill, write_federation
 
 CALLERS: dict[str, Role | None] = {
-    "user": "user",
-    "operator": "operator",
+    **{role: role for role in PERSON_ROLES},
     "pilot": "pilot",
     "site": "site",
     "nobody": None,
 }
+
+NAMES: dict[Role, str] = {"site": "north", "operator": "olga", "manager": "mona", "monitor": "max"}
+"""Names of callers; the others are ``alice``."""
 
 ROUTES = {
     "pilot": ["--include-path-regex", "^/api/v1/pilot/", "--exclude-path", "/api/v1/pilot/end"],
@@ -130,7 +132,7 @@ def asked(house: House, caller: str, seconds: int, seed: int) -> bool:
     ]
     if role := CALLERS[caller]:
         header = f"Bearer {_token(house.store, role)}"
-        if role in ("user", "operator"):
+        if role in PERSON_ROLES and role != "monitor":
             fill(house.url, {"Authorization": header})
         command += ["--header", f"Authorization:{header}", *ROUTES.get(caller, [])]
     environment = os.environ | {"COLUMNS": "110"}
@@ -155,14 +157,15 @@ def _token(url: str, role: Role) -> str:
     try:
         for _ in range(OTHER_TOKENS):
             store.tokens.create(Credential(role="user", identity=Identity(name="other")))
-        name = {"site": "north", "operator": "olga"}.get(role, "alice")
+        name = NAMES.get(role, "alice")
         identity = Identity(name=name, vo="" if role == "site" else "atlas")
         pilot = (
             new_pilot(store, "north-queue", store.clock(), owner=identity, requirements="")
             if role == "pilot"
             else None
         )
-        return store.tokens.create(Credential(role=role, identity=identity, pilot=pilot))
+        sites = frozenset({"north"} if role == "site-admin" else ())
+        return store.tokens.create(Credential(role=role, identity=identity, pilot=pilot, sites=sites))
     finally:
         store.close()
 

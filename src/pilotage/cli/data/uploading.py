@@ -29,12 +29,15 @@ def upload(
     """
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file")
-    # The file is read for its checksum first, and then sent.
-    with connect() as client, bar(2 * path.stat().st_size, quiet=json_output) as progress:
+    with connect() as client, bar(path.stat().st_size, quiet=json_output) as progress:
+        description = f"checksum of {visible(path.name)}"
 
         def advance(size: int) -> None:
+            nonlocal description
+            # The file was read for its checksum, and is sent from its begin.
+            description = visible(path.name) if size < 0 else description
             if progress is not None:
-                progress.update(progress.task_ids[0], description=visible(path.name), advance=size)
+                progress.update(progress.task_ids[0], description=description, advance=size)
 
         uploaded = client.upload(path, name, storage=storage, replace=replace, advance=advance)
     if json_output:

@@ -68,10 +68,12 @@ class AsyncCatalogueRequests(AsyncApi):
         It is visible when all its bytes are at the ``storage`` and their checksum is right. Without a storage
         the server takes the only one that accepts files. The answer has ``new``: repeated with the same bytes
         it is False. If the name has other bytes, it raises ``Conflict``, or replaces them with ``replace``.
-        The file is read twice: ``advance`` is called for each byte twice.
+        The file is read for its checksum, and then sent. ``advance`` gets the numbers of bytes that are read,
+        then minus their sum, and the numbers of those that are sent.
         """
         with Path(path).open("rb") as content:
             checksum, size = await self._digest(content, file, advance)
+            advance(-size)
             query = {"file": file, "checksum": checksum, "storage": storage or None, "replace": replace}
             answer = await self._send_bytes(content, size, query, advance)
         return await self._understood(answer, UPLOADED, Record)

@@ -42,7 +42,7 @@ class PeopleTokens(PageOfList):
     tokens: list[PersonToken]
 
 
-_NO_TOKEN = "there is no token {}; GET /tokens lists those of people"
+_NO_TOKEN = "there is no token {}; pilotage token list shows those of people"
 
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12,64}$", description="as the list of tokens names it")]
 

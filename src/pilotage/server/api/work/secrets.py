@@ -72,5 +72,5 @@ def post_secret(body: NewSecret, caller: Person, runtime: TheRuntime) -> Respons
 def delete_secret(name: Named, caller: Person, store: TheStore) -> Response:
     """Remove a secret. Jobs that need it are held when a pilot would take them."""
     if not secrets.remove(store, caller.identity, name):
-        raise HTTPException(404, f"you have no secret {name}; GET /secrets lists yours")
+        raise HTTPException(404, f"you have no secret {name}; pilotage secrets list shows yours")
     return Response(status_code=204)
