@@ -18,8 +18,8 @@ from pilotage.model.records.states import JobState
 from pilotage.model.values.identity import Identity, token_id
 from pilotage.server.api.app import ROUTERS
 from pilotage.server.api.edge.access import UNKNOWN
-from pilotage.server.api.edge.audit_trail import PILOTS, WHY
-from pilotage.server.api.edge.audited_routes import AUDITED, UNCHANGING, key_of
+from pilotage.server.api.edge.audit_trail import PILOTS, WHY, key_of
+from pilotage.server.api.edge.audited_routes import AUDITED, UNCHANGING
 from pilotage.server.api.edge.dependencies import PREFIX, TES_PREFIX
 from pilotage.server.web import make_pages
 from pilotage.store import AuditQuery

@@ -63,12 +63,3 @@ class AuditRecord(NewAuditRecord):
 
     id: int
     """Its number. Later records have larger ones."""
-
-
-def shortened(details: AuditDetails) -> dict[str, AuditValue]:
-    """Return a few values, with long texts cut."""
-    items = list(details.items())[:MOST_DETAILS]
-    return {
-        name[:LONGEST_TEXT]: value[:LONGEST_TEXT] if isinstance(value, str) else value
-        for name, value in items
-    }

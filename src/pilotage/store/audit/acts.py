@@ -12,9 +12,10 @@ from pilotage.model.documents.decision import KINDS, Change, Committed, Create, 
 from pilotage.model.records.audit import (
     LONGEST_TEXT,
     LONGEST_WHY,
+    MOST_DETAILS,
     AuditDetails,
+    AuditValue,
     NewAuditRecord,
-    shortened,
 )
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.store.audit import table
@@ -103,8 +104,8 @@ class Act:
         asked = self._describe() or Description(verb="")
         facts = {"verb": asked.verb, "record": asked.record, "why": asked.why, **self._facts}
         details = {
-            "before": shortened(self._facts.get("before", {})),
-            "after": shortened({**asked.after, **self._facts.get("after", {})}),
+            "before": _short(self._facts.get("before", {})),
+            "after": _short({**asked.after, **self._facts.get("after", {})}),
         }
         facts |= {"record": facts["record"][:LONGEST_TEXT], "why": facts["why"][:LONGEST_WHY], **details}
         return replace(self._base, time=self._time(), **facts)
@@ -116,6 +117,15 @@ class Act:
     def settle(self) -> None:
         """Remember that its record is committed."""
         self.is_recorded = True
+
+
+def _short(details: AuditDetails) -> dict[str, AuditValue]:
+    """Return a few values, with long texts cut."""
+    items = list(details.items())[:MOST_DETAILS]
+    return {
+        name[:LONGEST_TEXT]: value[:LONGEST_TEXT] if isinstance(value, str) else value
+        for name, value in items
+    }
 
 
 def _of(credential: Credential) -> dict[str, Any]:

@@ -6,7 +6,7 @@ The edge of the API opens an act for each request, a command for itself. Loops h
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
@@ -60,26 +60,23 @@ def part_of_act(**facts: Any) -> Iterator[None]:
         yield
 
 
-class Noted(Generic[T]):
-    """Work that also writes the record of the current act, in the same transaction.
+def due_act() -> CurrentAct | None:
+    """Return the current act if the next transaction has to write its record."""
+    act = ACT.get()
+    return act if act is not None and act.is_due else None
 
-    It does so if it returns something true. Other work may have changed nothing: the edge writes the record
-    if the request succeeds all the same.
+
+def with_record(work: Callable[[Connection], T], act: CurrentAct | None) -> Callable[[Connection], T]:
+    """Return work that also writes an act's record, if there is one and the work returns something true.
+
+    Other work may have changed nothing: the edge writes the record if the request succeeds all the same.
     """
+    if act is None:
+        return work
 
-    def __init__(self, work: Callable[[Connection], T], *, is_audited: bool) -> None:
-        self._work = work
-        act = ACT.get() if is_audited else None
-        self._act = act if act is not None and act.is_due else None
-
-    def __call__(self, connection: Connection) -> T:
-        """Do the work."""
-        result = self._work(connection)
-        if self._act is not None and result:
-            self._act.write(connection)
+    def recording(connection: Connection) -> T:
+        if result := work(connection):
+            act.write(connection)
         return result
 
-    def settle(self, result: T) -> None:
-        """Remember that the transaction with this result is committed."""
-        if self._act is not None and result:
-            self._act.settle()
+    return recording

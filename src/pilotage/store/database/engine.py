@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from pilotage.model.records.measurements import STORE_RETRIES
-from pilotage.store.database.acts import Noted
+from pilotage.store.database.acts import due_act, with_record
 from pilotage.store.database.commit_marks import CommitMarks, wait_for_disk
 from pilotage.store.database.dialects import DIALECTS, POSTGRESQL, driver, sqlite_file
 from pilotage.store.database.disk_wait import DiskWait
@@ -154,12 +154,12 @@ class Database:
 
         It runs ``alone`` unless it may run beside others; only PostgreSQL can do that. Try again for
         ``RETRY_FOR`` s, or ``tries`` times in all if not 0. If PostgreSQL's answer to a COMMIT was lost, read
-        the mark. The record of the current act goes along if the work returns something true, unless it
-        is not what the act is about.
+        the mark. The current act's record goes along if the work returns something true and ``is_audited``.
         """
-        noted = Noted(work, is_audited=is_audited)
-        result = self._write(noted, alone or not self.is_postgresql, tries)
-        noted.settle(result)
+        act = due_act() if is_audited else None
+        result = self._write(with_record(work, act), alone or not self.is_postgresql, tries)
+        if act is not None and result:
+            act.settle()
         self.wait_for_disk()
         return result
 

@@ -5,6 +5,7 @@ change nothing in the store are recorded before their answer. Pilots leave no re
 """
 
 import json
+import re
 from base64 import urlsafe_b64decode
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pilotage.model.records.audit import LONGEST_TEXT, MOST_DETAILS, NewAuditRecord
 from pilotage.model.values.identity import Credential, token_id
 from pilotage.server.api.edge.access import token_of
-from pilotage.server.api.edge.audited_routes import AUDITED, UNCHANGING, AuditLine, key_of
+from pilotage.server.api.edge.audited_routes import AUDITED, UNCHANGING, AuditLine
 from pilotage.server.api.edge.dependencies import PREFIX
 from pilotage.store import Act, Description, Store, acting
 
@@ -53,6 +54,7 @@ _BARE: Mapping[str, Any] = {"record": "", "owner": "", "owner_vo": "", "before":
 _SUBJECTS = ("file", "dataset")
 """Parameters of queries that name what is read."""
 
+_CONVERTOR = re.compile(r"\{(\w+):\w+\}")
 _TRUE = ("true", "True", "1", "yes", "on")
 _REASONS = ("because", "note")
 
@@ -167,6 +169,12 @@ def _issuer(token: str) -> str:
 def route_of(request: Request) -> str:
     """Return the path template of a request's route; empty before it is known."""
     return str(getattr(request.scope.get("route"), "path", ""))
+
+
+def key_of(method: str, path: str) -> str:
+    """Return the name of a route in ``AUDITED``, from its method and its path with parameters."""
+    own_path = _CONVERTOR.sub(r"{\1}", path.removeprefix(PREFIX))
+    return f"{method} {own_path}"
 
 
 def described(request: Request) -> Description | None:

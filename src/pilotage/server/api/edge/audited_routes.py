@@ -3,13 +3,12 @@
 Fields are named one by one, so that no secret gets into a record.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pilotage.model.records.quotas import LIMITS
 from pilotage.model.rules.verbs import OF_TASKS, OF_WORK
-from pilotage.server.api.edge.dependencies import PREFIX, TES_PREFIX
+from pilotage.server.api.edge.dependencies import TES_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +138,3 @@ UNCHANGING: Mapping[str, str] = {
     "PUT /sites/{site}/ad": "a site advertises itself each few minutes",
 }
 """Routes for people, sites and their programs that leave no record, and why."""
-
-_CONVERTOR = re.compile(r"\{(\w+):\w+\}")
-
-
-def key_of(method: str, path: str) -> str:
-    """Return the name of a route here, from its method and its path with parameters."""
-    own_path = _CONVERTOR.sub(r"{\1}", path.removeprefix(PREFIX))
-    return f"{method} {own_path}"
