@@ -29,7 +29,9 @@ def podman() -> Iterator[Podman]:
     options = ("--quiet", "--layers=false", "--format", "docker", "--network", "host")
     arguments = ("--build-arg", "BASE=localhost/debian", "--build-arg", "PIP_NO_INDEX=1")
     file = context / "deploy" / "container" / "Dockerfile"
-    podman("build", *options, *arguments, "--tag", "localhost/pilotage", "--file", file, context, seconds=999)
+    podman(
+        "build", *options, *arguments, "--tag", "localhost/pilotage", "--file", file, context, seconds=3000
+    )
     yield podman
     podman("system", "reset", "--force")
     shutil.rmtree(context)

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.packages.namespaces import with_unified_groups
+from tests.packages.namespaces import missing_for_namespaces, with_unified_groups
 from tests.packages.pythons import missing_for_roots
 from tests.packages.running import run
 
@@ -30,7 +30,7 @@ class Podman:
         assignments = [*(f"{name}={value}" for name, value in variables.items()), *choices]
         self._command = ("runuser", "-u", ACCOUNT, "--", "env", "-i", "-C", self.home, *assignments, "podman")
 
-    def __call__(self, *words: object, seconds: float = 300) -> str:
+    def __call__(self, *words: object, seconds: float = 1200) -> str:
         """Run a command. Return its output."""
         return run(*with_unified_groups(*self._command, *words), seconds=seconds)
 
@@ -45,4 +45,6 @@ def missing_for_containers() -> str:
         return missing
     if ACCOUNT not in {account.pw_name for account in pwd.getpwall()}:
         return f"there is no account {ACCOUNT}"
-    return "" if shutil.which("podman") and shutil.which("newuidmap") else "podman or uidmap is not installed"
+    if not (shutil.which("podman") and shutil.which("newuidmap")):
+        return "podman or uidmap is not installed"
+    return missing_for_namespaces("runuser", "-u", ACCOUNT, "--")

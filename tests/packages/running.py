@@ -9,7 +9,7 @@ import httpx
 
 
 def run(
-    *words: object, environment: Mapping[str, str] | None = None, text: str = "", seconds: float = 600
+    *words: object, environment: Mapping[str, str] | None = None, text: str = "", seconds: float = 1800
 ) -> str:
     """Run a command that reads ``text``. Return its output; fail with all that it wrote."""
     command = [str(word) for word in words]
@@ -35,7 +35,7 @@ def run_in_root(root: Path, script: str, folders: Mapping[Path, str]) -> str:
     # The machine's settings of pip and Python name files that the root has not.
     environment = ("env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8")
     unshared = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
-    return run(*environment, *unshared, "sh", "-c", "\n".join(lines), "sh", script, seconds=900)
+    return run(*environment, *unshared, "sh", "-c", "\n".join(lines), "sh", script)
 
 
 def is_ready(port: int) -> bool:

@@ -75,7 +75,7 @@ def test_a_booted_debian_runs_the_services_as_the_page_says(tmp_path: Path) -> N
     wheels = download_wheels("3.13")
     folders = {DIST: "/srv/dist", wheels: "/srv/wheels", test: "/srv/test", out: "/srv/out"}
     folders[test / "boot.service"] = "/etc/systemd/system/boot.service"
-    console = _boot(root, folders, 280)
+    console = _boot(root, folders, 3000)
     log = (out / "log").read_text() if (out / "log").exists() else console
     assert (out / "code").read_text() == "0\n", log
     assert (out / "notes").read_text().splitlines() == [

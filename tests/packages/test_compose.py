@@ -36,7 +36,7 @@ def test_compose_starts_two_servers_that_prometheus_reads(tmp_path: Path, podman
     script = ROOT / "tests" / "packages" / "compose.sh"
     command = (script, tmp_path / "containers", folder, TOOLS, image, services)
     try:
-        output = run(*with_unified_groups("unshare", "--net", *command), environment=environment, seconds=400)
+        output = run(*with_unified_groups("unshare", "--net", *command), environment=environment)
     finally:
         shutil.rmtree(tmp_path / "containers", ignore_errors=True)
     for line in ("first_server", "second_server", "metrics_of_both_servers", "the_alerts_of_pilotage"):

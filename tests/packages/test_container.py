@@ -60,7 +60,7 @@ def test_the_image_has_what_backups_and_sites_need(podman: Podman, server: tuple
 
 def test_a_container_ends_by_itself_when_it_is_told_to(podman: Podman, server: tuple[str, int]) -> None:
     name, port = server
-    podman("stop", "--time", "60", name)
+    podman("stop", "--time", "600", name)
     assert podman.inspect(name)["State"]["ExitCode"] == 0
     assert not is_ready(port)
 
@@ -73,7 +73,7 @@ def test_a_container_whose_store_is_away_ends_when_it_is_told_to(podman: Podman)
     podman("run", *options, *command)
     try:
         wait_for(lambda: "try 2" in podman("logs", "waiting"), "a server that waits for its store")
-        podman("stop", "--time", "30", "waiting")
+        podman("stop", "--time", "600", "waiting")
         assert podman.inspect("waiting")["State"]["ExitCode"] == 0
     finally:
         podman("rm", "--force", "--time", "0", "--ignore", "waiting")

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,8 @@ from tests.packages.pythons import (
 from tests.packages.running import is_ready, run, run_in_root
 from tests.waiting import wait_for
 
-MOST_SECONDS = 90
-"""Seconds for the base installation, also with an empty cache on a busy machine. It took 6."""
+MOST_OF_BASE = 25
+"""Packages of the base: it installs in seconds."""
 
 OF_SERVERS = {"numpy", "sqlalchemy", "fastapi", "pydantic", "cryptography"}
 """Packages that the base leaves out."""
@@ -66,19 +65,18 @@ def _is_server(command: Path, folder: Path, port: int) -> None:
             server.terminate()
 
 
-def test_pip_installs_the_base_in_seconds_and_then_the_server(
+def test_pip_installs_the_base_alone_and_then_the_server(
     tmp_path: Path, interpreter: Path, free_port: int
 ) -> None:
     run(interpreter, "-m", "venv", "--without-pip", tmp_path / "venv")
     programs, versions = tmp_path / "venv" / "bin", release_file(".constraints.txt")
     pip = (TOOLS / "pip", "--python", programs / "python")
     install = (*pip, "install", "--quiet", "--constraint", versions)
-    begin = time.monotonic()
     run(*install, release_file(".whl"))
-    assert time.monotonic() - begin < MOST_SECONDS
     names = {name for name, _ in frozen(run(*pip, "freeze"))}
     assert "httpx" in names
     assert not OF_SERVERS & names
+    assert len(names) <= MOST_OF_BASE
     _is_client(programs / "pilotage", tmp_path)
     run(*install, f"{release_file('.whl')}[server]")
     assert frozen(run(*pip, "freeze", "--exclude", "pilotage")) <= frozen(versions.read_text())

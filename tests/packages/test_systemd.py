@@ -38,7 +38,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _analyze(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = ["systemd-analyze", *words, f"--root={root}", "--no-pager"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.parametrize("unit", [*SERVICES, "pilotage-backup.timer"])
