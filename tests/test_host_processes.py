@@ -52,6 +52,14 @@ def test_a_process_of_which_the_system_tells_nothing_is_not_judged(monkeypatch: 
     assert here.gone([here.name]) == set()
 
 
+def test_a_process_that_proc_hides_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = HostProcesses()
+    monkeypatch.setattr(host_processes, "process_start", lambda _: None)
+    assert here.gone([here.name]) == {here.name}
+    monkeypatch.setattr(host_processes, "is_hidden", lambda _: True)
+    assert here.gone([here.name]) == set()
+
+
 @pytest.mark.parametrize(("machine", "judged"), [("0123abcd", True), ("", False)])
 def test_what_ran_before_the_machine_was_started_anew_is_gone_if_it_is_the_same_machine(
     monkeypatch: pytest.MonkeyPatch, machine: str, judged: bool

@@ -149,6 +149,19 @@ def test_what_cannot_be_known_here_is_unknown(element: Process, pilot: str) -> N
     assert states(element, elsewhere, "nonsense", "") == ["unknown"] * 3
 
 
+def test_a_pilot_that_proc_hides_is_unknown_and_keeps_its_directory(
+    element: Process, pilot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "pilots/here-pilot-12"
+    with monkeypatch.context() as patch:
+        patch.setattr(process_element, "process_start", lambda _: None)
+        patch.setattr(process_element, "is_hidden", lambda _: True)
+        assert states(element, pilot) == ["unknown"]
+        assert not process_element._has_ended(place)
+        assert process_element._running(place) == pilot
+    assert states(element, pilot) == ["running"]
+
+
 def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_path: Path) -> None:
     mark = tmp_path / "shared/mark"
     mark.parent.mkdir()

@@ -78,3 +78,15 @@ def process_start(number: int) -> int | None:
         state, *fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
         return None if state in "ZX" else int(fields[18])
     return None
+
+
+def is_hidden(number: int) -> bool:
+    """Return whether a process runs that this one may not see: of another user, or one that no tracer may
+    see, where the system shows a program its own processes only."""
+    if Path(f"/proc/{number}").exists():
+        return False
+    with suppress(ProcessLookupError):
+        with suppress(PermissionError):
+            os.kill(number, 0)
+        return True
+    return False

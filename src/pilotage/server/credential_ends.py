@@ -65,7 +65,8 @@ def options(federation: "Federation") -> Iterator[tuple[str, str]]:
             option_sets.append(storage.transfer_service.options)
     for queue in federation.queues:
         if (element := queue.computing_element) is not None:
-            option_sets += [each.options for each in (element, *element.servers, *element.credentials)]
+            option_sets += [element.options, *(server.options for server in element.servers)]
+            option_sets += [credential.options for credential in element.credentials]
     for named in option_sets:
         yield from _texts(named)
 
@@ -141,10 +142,10 @@ def of_file(path: str) -> Iterator[CredentialEnd]:
         )
 
 
-def _bearers(federation: "Federation") -> Mapping[str, dict[str, str]]:
+def _bearers(federation: "Federation") -> Mapping[str, tuple[str, str]]:
     """Return the person and VO that a file of credentials is of, by its path."""
     return {
-        path: {"holder": credential.person, "vo": credential.vo}
+        path: (credential.person, credential.vo)
         for queue in federation.queues
         if queue.computing_element is not None
         for credential in queue.computing_element.credentials
@@ -169,7 +170,8 @@ def survey(store: "Store", url: str) -> Iterator[CredentialEnd | None]:
     for path in files(named).values():
         # Operators hear of a missing file from the doctor, and from the failures that follow.
         with suppress(OSError):
-            yield from (replace(credential, **bearers.get(path, {})) for credential in of_file(path))
+            holder, vo = bearers.get(path, ("", ""))
+            yield from (replace(end, holder=holder, vo=vo) for end in of_file(path))
         yield None
     last = {end.name: end for end in store.credential_ends.all() if end.kind == "certificate"}
     for name, host_url in hosts(url, named).items():

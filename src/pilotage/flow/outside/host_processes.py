@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from pilotage.ports.bounded_process import process_start
+from pilotage.ports.bounded_process import is_hidden, process_start
 
 _SEPARATOR = " "
 
@@ -45,7 +45,8 @@ class HostProcesses:
             # Without the machine's id, another one might have the same name.
             return self._host[1] != "-"
         try:
-            return space == self._system[1] and str(process_start(int(number))) != started
+            is_other = str(process_start(int(number))) != started
+            return space == self._system[1] and is_other and not is_hidden(int(number))
         except OSError:  # too many open files, or a process of another account
             return False
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import platformdirs
 import psutil
@@ -20,7 +20,7 @@ from pilotage.adapters.computing.agent_file import agent_options
 from pilotage.adapters.computing.options import LocalPath, PilotOptions, parse
 from pilotage.adapters.computing.process.leftovers import Leftovers, remove
 from pilotage.adapters.computing.process.local_spool import LocalSpool
-from pilotage.ports.bounded_process import inherited, process_start
+from pilotage.ports.bounded_process import inherited, is_hidden, process_start
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.settings import Settings
 
@@ -56,6 +56,13 @@ class ProcessReference(NamedTuple):
         # The start is a part of it, because the system reuses pids.
         start = process_start(pid)
         return None if start is None else cls(pid, start, _boot(), socket.gethostname())
+
+    def state(self) -> Literal["running", "hidden", "ended"]:
+        """Return the state of this process of this machine. Agents are hidden where ``/proc`` hides
+        processes that no tracer may see, as ``ProtectProc=`` of systemd lets it."""
+        if ProcessReference.of(self.pid) == self:
+            return "running"
+        return "hidden" if self.boot == _boot() and is_hidden(self.pid) else "ended"
 
     def __str__(self) -> str:
         return f"{self.pid}.{self.start}.{self.boot}@{self.host}"
@@ -210,7 +217,10 @@ class Process:
             return PilotStatus(state="unknown", reason="not a reference of this kind")
         if reference.host != socket.gethostname():
             return PilotStatus(state="unknown", reason=f"runs on {reference.host}")
-        if ProcessReference.of(reference.pid) == reference:
+        state = reference.state()
+        if state == "hidden":
+            return PilotStatus(state="unknown", reason=f"/proc hides process {reference.pid} from the server")
+        if state == "running":
             return PilotStatus(state="running")
         with self._lock:
             code = self._exits.get(text)
@@ -232,7 +242,7 @@ def _running(place: Path) -> str:
         reference = ProcessReference.parse(text)
     except ValueError:
         return ""
-    return text if ProcessReference.of(reference.pid) == reference else ""
+    return "" if reference.state() == "ended" else text
 
 
 def _has_ended(place: Path) -> bool:
@@ -241,7 +251,7 @@ def _has_ended(place: Path) -> bool:
         reference = ProcessReference.parse(_written(place))
     except ValueError:
         return False
-    return reference.host == socket.gethostname() and ProcessReference.of(reference.pid) != reference
+    return reference.host == socket.gethostname() and reference.state() == "ended"
 
 
 def _reason(code: int | None) -> str:
