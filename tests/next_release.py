@@ -33,10 +33,15 @@ def write_next_release(folder: Path) -> Path:
     """Write the source of the next release; returns the folder for ``PYTHONPATH``."""
     package = folder / "pilotage"
     shutil.copytree(Path(pilotage.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    turn_into_next_release(package)
+    return folder
+
+
+def turn_into_next_release(package: Path) -> None:
+    """Turn a copy of the package into the next release."""
     (package / "commit.txt").write_text(f"{COMMIT}\n")
     add_migration(package / "store" / "migrations")
     functions = package / "store" / "migrations" / "functions.py"
     definition = functions.read_text()
     assert _COMMENT in definition
     functions.write_text(definition.replace(_COMMENT, f"{_COMMENT} of the next release"))
-    return folder

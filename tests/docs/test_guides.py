@@ -17,6 +17,12 @@ from tests.brokerage.test_production_properties import worlds
 GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
 
 
+def test_the_page_on_proxies_has_the_configuration_of_the_package() -> None:
+    """The test of the page on production runs nginx with that file."""
+    file = GUIDES.parents[1] / "deploy" / "nginx" / "pilotage.conf"
+    assert f"```nginx\n{file.read_text()}```" in (GUIDES / "reverse-proxy.md").read_text()
+
+
 def test_the_plugins_of_the_guide_keep_the_contract() -> None:
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", (GUIDES / "plugin.md").read_text(), re.DOTALL)[:2]:

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Runs in namespaces of its own, with a network that reaches no other machine: the services of compose.yaml.
 # Arguments: a folder for containers, the folder of compose.yaml, the folder of podman-compose, the archive of the
-# image of Pilotage, and one of a root that has the other programs.
+# image of Pilotage, one of a root that has the other programs, and what asks the servers and Prometheus.
 set -eu
-store=$1 folder=$2 tools=$3 image=$4 services=$5
+store=$1 folder=$2 tools=$3 image=$4 services=$5 monitoring=$6
 ip link set lo up
 mount -t tmpfs tmpfs /run
 mkdir -p "$store" /run/bin
@@ -50,51 +50,5 @@ finish() {
 }
 trap finish EXIT
 podman-compose up --detach
-"$tools/python" - <<'END'
-import json
-import sys
-import time
-import urllib.request
-
-
-def read(address):
-    with urllib.request.urlopen(f"http://127.0.0.1:{address}", timeout=10) as answer:
-        return json.load(answer)
-
-
-def await_(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            if condition():
-                return
-        except OSError as error:
-            reason = error
-        if time.monotonic() > end:
-            sys.exit(f"not within {seconds} s: {condition.__name__}")
-        time.sleep(1)
-
-
-def first_server():
-    return read("8470/api/v1/health/ready")
-
-
-def second_server():
-    return read("8471/api/v1/health/ready")
-
-
-def metrics_of_both_servers():
-    series = read("9090/api/v1/query?query=up%7Bjob%3D%22pilotage%22%7D")["data"]["result"]
-    return [one["value"][1] for one in series] == ["1", "1"]
-
-
-def the_alerts_of_pilotage():
-    groups = read("9090/api/v1/rules")["data"]["groups"]
-    return sum(len(group["rules"]) for group in groups) >= 16
-
-
-for condition in (first_server, second_server, metrics_of_both_servers, the_alerts_of_pilotage):
-    await_(condition)
-    print(condition.__name__, flush=True)
-END
+"$tools/python" "$monitoring" ../../examples/monitoring
 podman exec pilotage_server-1_1 pilotage servers

@@ -20,8 +20,8 @@ DEBIAN = {"3.13": "trixie", "3.14": "forky"}
 """Debian releases whose Python this is."""
 
 SERVICES = (
-    *("dbus", "libnss-systemd", "postgresql", "procps", "prometheus", "python3-venv"),
-    *("systemd", "systemd-sysv"),
+    *("ca-certificates", "dbus", "libnss-systemd", "nginx", "openssl", "postgresql", "procps", "prometheus"),
+    *("python3-venv", "systemd", "systemd-sysv"),
 )
 """Packages of a root that systemd boots, and of images that no registry is asked for."""
 

@@ -1,31 +1,19 @@
-"""The page's commands make a service on a Debian that a real systemd boots, in a container."""
+"""The page on production makes its services on a Debian that a real systemd boots, in a container."""
 
 import os
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.next_release import COMMIT, turn_into_next_release
 from tests.packages.namespaces import with_unified_groups
-from tests.packages.places import DIST, page_commands
+from tests.packages.places import DIST, MONITORED, production_commands, release_file, upgrade_commands
 from tests.packages.pythons import SERVICES, debian_root, download_wheels, missing_for_roots
 
 HERE = Path(__file__).parent
-SETTINGS = """
-PILOTAGE_STORE=postgresql+psycopg://pilotage@/pilotage?host=/run/postgresql
-PILOTAGE_FEDERATION=/etc/pilotage/federation.yaml
-"""
-FEDERATION = """
-name: booted
-sites: [{ name: here, nucleus: true }]
-storages: [{ name: disk, site: here, url: "file:///var/lib/pilotage-data/disk", storage_min_free: 0 }]
-queues:
-  - name: local
-    site: here
-    storage: disk
-    computing_element: { kind: process, options: { directory: /var/lib/pilotage-data/pilots } }
-"""
 UNIT = """
 [Unit]
 After=postgresql.service
@@ -54,7 +42,17 @@ def _boot(root: Path, folders: dict[Path, str], seconds: float) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_booted_debian_runs_the_services_as_the_page_says(tmp_path: Path) -> None:
+def _write_next_release(source: Path, folder: Path) -> None:
+    """Write the wheel of a made-up next release into a folder."""
+    wheel = release_file(".whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(source)
+    turn_into_next_release(source / "pilotage")
+    folder.mkdir()
+    shutil.move(shutil.make_archive(str(source), "zip", source), folder / wheel.name)
+
+
+def test_a_booted_debian_comes_to_production_as_the_page_says(tmp_path: Path) -> None:
     if missing := missing_for_roots() or (
         "" if shutil.which("systemd-nspawn") else "systemd-nspawn is not installed"
     ):
@@ -63,13 +61,10 @@ def test_a_booted_debian_runs_the_services_as_the_page_says(tmp_path: Path) -> N
     out, test = tmp_path / "out", tmp_path / "test"
     out.mkdir()
     test.mkdir()
-    shutil.copy(HERE / "boot.sh", test)
-    files = {
-        "pilotage.env": SETTINGS,
-        "federation.yaml": FEDERATION,
-        "page.sh": page_commands("## A server, by systemd"),
-        "boot.service": UNIT,
-    }
+    for name in ("boot.sh", "monitoring.py", "submissions.py"):
+        shutil.copy(HERE / name, test)
+    files = {"page.sh": production_commands(), "upgrade.sh": upgrade_commands(), "boot.service": UNIT}
+    _write_next_release(tmp_path / "source", test / "next")
     for name, text in files.items():
         (test / name).write_text(text)
     wheels = download_wheels("3.13")
@@ -82,9 +77,13 @@ def test_a_booted_debian_runs_the_services_as_the_page_says(tmp_path: Path) -> N
         "status serves requests",
         "user pilotage",
         "limits CapBnd: 0000000000000000 NoNewPrivs: 1 Seccomp: 2 ",
-        "payload from a payload",
-        "states active active active ",
+        "states active active active active active ",
         "backups 1",
+        *MONITORED.splitlines(),
+        "payload from a payload",
+        "attempts finished 1.0",
+        "submissions finished",
+        f"versions 0.1.0+{COMMIT} 0.1.0+{COMMIT}",
         "restarted after: Watchdog timeout",
         "ends success success",
     ]

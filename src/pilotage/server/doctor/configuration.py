@@ -12,9 +12,9 @@ from pilotage.settings import Settings, WrongSettings
 
 OF_PAYLOADS = (
     *("ATTEMPT", "CORES", "DEBUG", "FORWARDED", "INDEX", "JOB", "JOBS", "MESSAGE", "SECRETS", "SEED"),
-    *("STATION", "SUBJECT", "TASK", "TEST_SEED", "OTHER_PYTHON", "MONITORING_URL", "SITE"),
+    *("STATION", "SUBJECT", "TASK", "TEST_SEED", "OTHER_PYTHON", "MONITORING_URL", "SITE", "FEDERATION"),
 )
-"""Variables PILOTAGE_* that are no settings: those of payloads and notifications, and some for tests."""
+"""Variables PILOTAGE_* that are no settings: of payloads, notifications and units, and some for tests."""
 
 
 @check("settings", first=True)
