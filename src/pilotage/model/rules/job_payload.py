@@ -86,6 +86,9 @@ def payload_of(task: "Task", job: "Job", spec: TaskSpec) -> TaskSpec:
     if job.index is None or job.kind == "merge":
         return spec
     strict = bool(spec.parameters)
+    templates = (*spec.command, *spec.environment.values(), *spec.outputs, *spec.optional_outputs, spec.stdin)
+    if not strict and "{" not in "".join(templates):
+        return spec
     values = {**_job_values(task, job.index), **parameters_of(spec, job.index)}
 
     def texts(templates: tuple[str, ...]) -> tuple[str, ...]:
