@@ -72,7 +72,7 @@ test-page: $(READY) ## the tests of the page in a real browser, which it install
 test-packages: $(READY) ## the tests of what a release brings, which it builds first; it installs what they need (Debian and PyPI, as root)
 	tests/packages/install.sh
 	$(BIN)/python docs/release.py dist
-	$(BIN)/python -m pytest -n 2 $(NO_RESTART) --dist loadgroup --timeout 3600 --durations 15 -rs $(OPTIONS) tests/packages
+	$(BIN)/python -m pytest -n 2 $(NO_RESTART) --dist loadfile --timeout 3600 --durations 15 -rs $(OPTIONS) tests/packages
 
 # Minutes, seed and kinds of faults of make chaos; without a seed it draws one.
 MINUTES ?= 5

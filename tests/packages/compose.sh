@@ -50,5 +50,5 @@ finish() {
 }
 trap finish EXIT
 podman-compose up --detach
-"$tools/python" "$monitoring" ../../examples/monitoring
+"$tools/python" "$monitoring"
 podman exec pilotage_server-1_1 pilotage servers
