@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 from pilotage.flow.loops.archiving import archiving
 from pilotage.flow.loops.sole import SoleLoop, forgetting_events, recording_use
 from pilotage.flow.steps import STEPS
+from pilotage.model.values.durations import DAY, HOUR
 from pilotage.ports.presence import Unnamed
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.policies import KNOWN, steps_of
@@ -40,9 +41,6 @@ SITES = 10
 MANY = 3_000_000
 """Jobs of the year that is extrapolated."""
 
-DAY = 86400.0
-HOUR = 3601.0
-"""Until then all is due that loops do once an hour."""
 DAYS, FIRST, VACUUMED = 365, 100, 7
 """Days of the year, the day of the first figures, and the days between two vacuums."""
 ARCHIVED_AFTER, EVENTS_KEPT, AUDIT_KEPT = 90, 7, 365
@@ -143,7 +141,8 @@ class _Year:
         yield "store_mb", self._bytes() / 1e6
         runtime = self._simulation.runtime
         fastest = (
-            min(pass_seconds(runtime, step, time.perf_counter, HOUR) for _ in range(PASSES))
+            # An hour later all is due that loops do once an hour.
+            min(pass_seconds(runtime, step, time.perf_counter, HOUR + 1) for _ in range(PASSES))
             for step in steps_of(KNOWN["pilotage"])
         )
         yield "passes_ms", 1000 * sum(fastest)

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from .conftest import FakeServer, Pilotage
 
 ADA: dict[str, Any] = {
@@ -68,3 +70,14 @@ def test_targets_of_shares_are_set_and_lifted_with_a_reason(pilotage: Pilotage, 
     assert pilotage("shares", "set", "higgs", 3.5).exit_code == 2
     server.answers["GET /quotas"] = {"of_caller": [], "exceptions": [higgs]}
     assert "share:higgs of atlas" in pilotage("quotas").stdout
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e400"])
+@pytest.mark.parametrize("words", ["shares set higgs {}", "quotas set ada --core-hours {}"])
+def test_a_number_that_is_not_finite_is_refused_in_a_sentence(
+    pilotage: Pilotage, server: FakeServer, words: str, number: str
+) -> None:
+    done = pilotage(*words.format(number).split(), "--because", "x")
+    assert done.exit_code == 2
+    assert "give finite numbers" in done.stderr
+    assert server.requests == []

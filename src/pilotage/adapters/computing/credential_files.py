@@ -13,6 +13,9 @@ from pilotage.model.values.phrases import moment
 LARGEST = 1 << 20
 """Bytes of a file of credentials that are read."""
 
+YEAR_9999 = 253_370_764_800.0
+"""Later ends, in s since 1970 UTC, are none: no date can show them."""
+
 
 def fault(options: Mapping[str, Any], now: float) -> str:
     """Return which file in a credential's options cannot be used now, and what to do; empty if all can."""
@@ -67,4 +70,4 @@ def life_of(content: bytes) -> CredentialLife | None:
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
-    return float(value) if isinstance(value, (int, float)) else None
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < YEAR_9999 else None

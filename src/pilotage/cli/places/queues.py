@@ -128,7 +128,9 @@ ShareName = Annotated[str, typer.Argument(metavar="NAME", help="The share.")]
 @shares_app.command("set", epilog='Example: pilotage shares set higgs 3 --because "conference in May"')
 def set_target(
     name: ShareName,
-    target: Annotated[float, typer.Argument(min=0, help="Its part, relative to its siblings' targets.")],
+    target: Annotated[
+        float, typer.Argument(metavar="TARGET", min=0, help="Its part, relative to its siblings' targets.")
+    ],
     because: Because,
     json_output: Json = False,
 ) -> None:

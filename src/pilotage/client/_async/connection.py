@@ -131,13 +131,16 @@ class AsyncServerConnection:
         import httpx
 
         path = _fill(template, values or {})
-        request = self._http.build_request(
-            method,
-            path,
-            json=body,
-            params=_parameters(query or {}),
-            headers={"Idempotency-Key": key} if key else {},
-        )
+        try:
+            request = self._http.build_request(
+                method,
+                path,
+                json=body,
+                params=_parameters(query or {}),
+                headers={"Idempotency-Key": key} if key else {},
+            )
+        except ValueError as error:
+            raise Refused(f"the request is no JSON: {error}; give finite numbers") from error
         try:
             tries = TRIES if key or method == "GET" else 1
             response = await self._answer(request, most_bytes(template), tries, statuses)

@@ -49,7 +49,8 @@ def lift(runtime: Runtime, key: tuple[HolderKind, str, str], actor: str, because
     """End limits of a person, group or VO, or the target of a share. Return them. Raises ``NotThere``."""
     found = next((exception for exception in runtime.store.quotas() if exception.key == key), None)
     if found is None:
-        raise NotThere("there is no such quota beside the federation's file; pilotage quotas lists them")
+        holder = " ".join(filter(None, key))
+        raise NotThere(f"nothing was set for {holder}: what the federation declares holds")
     note = f"quota of {found.holder} lifted: {because}"
     put_limits_in_force(runtime, lambda before: _without(before, key), actor, note)
     _follow(runtime, found)
@@ -66,7 +67,7 @@ def vos_of_share(runtime: Runtime, name: str) -> tuple[str, frozenset[str]]:
     """Return the VO of a share, and those of the shares above it. Raises ``NotThere``."""
     shares = {share.name: share for share in runtime.store.declared_federation().shares}
     if name not in shares:
-        raise NotThere(f"there is no share {name!r}; pilotage shares lists them")
+        raise NotThere(f"the federation declares no share {name!r}; pilotage federation show has its shares")
     return shares[name].vo, frozenset(shares[above].vo for above in path(name, shares)[:-1])
 
 
