@@ -31,7 +31,7 @@ ofs.tpc ttl 60 120 xfr 20 autorm pgm {xrdcp} --server
 """
 
 CRASHES = [-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS]
-"""Exit codes of XRootD's own faults: Debian's 5.5 has some that strike once in thousands of requests."""
+"""Exit codes of a server that crashed: its fault, not ours."""
 
 
 @dataclass(frozen=True)
